@@ -37,7 +37,7 @@ class ModelSpec(Section):
     """`[model]`: the frozen base model and where it runs."""
 
     base: str = Field(
-        description="A bundled model (`smollm2-135m`, `tiny`), a local folder (it starts with `/`, `./`, "
+        description="A bundled model (`smollm2-135m`; `tiny`, `tiny-llama` for tests), a local folder (it starts with `/`, `./`, "
         "`../` or `~/`; relative to where the command runs), or a hub id (`owner/name`)."
     )
     revision: str | None = Field(

@@ -6,7 +6,7 @@ Left out: whether what is named exists.
 import re
 from typing import Literal
 
-BUNDLED_MODELS = ("smollm2-135m", "tiny")
+BUNDLED_MODELS = ("smollm2-135m", "tiny", "tiny-llama")
 """The models that need no hub, by alias."""
 
 NAME_PATTERN = "^[a-z0-9][a-z0-9-]*$"
