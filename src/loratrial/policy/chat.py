@@ -38,8 +38,8 @@ def prompt_ids(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Mapping[st
     if not any(pattern.search(message["content"]) for message in messages):
         return _encode(tokenizer, _render(tokenizer, messages))
 
-    # Special text goes through the template as a stand-in, and is encoded apart, as letters. The rest is split
-    # where a real special token would have split it, so nothing else about the prompt's ids changes.
+    # Special text goes through the template as a stand-in, and is encoded apart, as letters. The rest is
+    # split where a real special token would have split it, so nothing else about the prompt's ids changes.
     mark = _unused_mark(message["content"] for message in messages)
     hidden: list[str] = []
 
@@ -59,7 +59,7 @@ def prompt_ids(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Mapping[st
 
 
 def decode(tokenizer: PreTrainedTokenizerFast, ids: Sequence[int], end_ids: Collection[int] = ()) -> str:
-    """The text of a completion: `ids` without their last one if that ends a sequence, everything else as it is.
+    """The text of a completion: `ids` without their last one if that ends a sequence, all else as it is.
 
     `end_ids` are the model's end-of-sequence ids (default: those that the tokenizer itself shows). Special
     tokens elsewhere stay visible, spaces are not tidied, and bytes that are no UTF-8 become U+FFFD.
@@ -70,8 +70,8 @@ def decode(tokenizer: PreTrainedTokenizerFast, ids: Sequence[int], end_ids: Coll
 
 
 def end_of_sequence_ids(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
-    """Every id that ends a completion as far as the tokenizer shows, sorted: its own end-of-sequence token, the
-    token with which its chat template closes an assistant turn, and the well-known ends in its vocabulary."""
+    """Every id that ends a completion as far as the tokenizer shows, sorted: its own end-of-sequence token,
+    the token with which its chat template closes an assistant turn, and the well-known ends it contains."""
     specials = special_texts(tokenizer)
     found = {specials[text] for text in END_OF_TEXT_TOKENS & specials.keys()}
     if tokenizer.eos_token_id is not None:

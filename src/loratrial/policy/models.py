@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -44,8 +46,8 @@ class BaseModel:
     """In evaluation mode, no parameter requiring a gradient, in the dtype and on the device asked for."""
     tokenizer: PreTrainedTokenizerFast
     eos_ids: tuple[int, ...]
-    """Every id that ends a sequence, sorted: of the generation configuration, the configuration, the tokenizer
-    and the chat template."""
+    """Every id that ends a sequence, sorted: of the generation configuration, the configuration, the
+    tokenizer and the chat template."""
     identity: Mapping[str, str]
     """What tells this base from another, the same on every machine: never a folder of this one."""
     n_positions: int
@@ -78,7 +80,7 @@ def load_base(
         base: `smollm2-135m`, `tiny`, `tiny-llama`, a model folder, or a hub id `owner/name`.
         revision: the hub commit; needed for a hub id, and only there.
         dtype: `float32`, `bfloat16` or `float16`.
-        device: a torch device, such as `cpu` or `cuda:0`.
+        device: a torch device, such as `cpu` or `cuda:0`; `auto` is a GPU when there is one.
         progress: called with a sentence when something slow begins.
 
     Raises:
@@ -89,7 +91,7 @@ def load_base(
         raise ModelError(f"model.dtype is {dtype!r}: choose one of {', '.join(DTYPES)}")
     place = _device(device)
     if base in tiny.TINY_NAMES:
-        model: PreTrainedModel = tiny.tiny_model(base).to(DTYPES[dtype])
+        model = tiny.tiny_model(base, DTYPES[dtype])
         return _finish(model, tiny.tiny_tokenizer(), _tiny_identity(base), place)
     folder, identity = _find(base, revision, say, with_weights=True)
     tokenizer = _load_tokenizer(base, folder)
@@ -104,8 +106,8 @@ def load_base(
 def describe_base(base: str, revision: str | None = None) -> BaseDescription:
     """What is known of a base model without loading, or downloading, its weights.
 
-    The identity is the one that `load_base` gives, unless `note` says otherwise. A model of `KNOWN_FACTS` that
-    is not at hand (no hub, nothing cached) is described from those facts, with no tokenizer.
+    The identity is the one that `load_base` gives. A model of `KNOWN_FACTS` that is not at hand (no hub,
+    nothing cached) is described from those facts, with no tokenizer and a note.
 
     Raises:
         ModelError: as for `load_base`.
@@ -117,11 +119,10 @@ def describe_base(base: str, revision: str | None = None) -> BaseDescription:
     try:
         folder, identity = _find(base, revision, lambda message: None, with_weights=False)
     except ModelError:
-        if base not in KNOWN_FACTS or not revision or Path(base).exists():
+        if base not in KNOWN_FACTS or not revision:
             raise
-        return _description(
-            {"base": base, "revision": revision}, known_config(base), None, "hub not reachable"
-        )
+        identity = {"base": base, "revision": revision}
+        return _description(identity, known_config(base), None, "not obtainable from the hub")
     with _one_line_errors(base):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     return _description(identity, config, _load_tokenizer(base, folder))
@@ -139,7 +140,7 @@ QWEN3_4B = {
     "eos_token_id": [151_645, 151_643],
 }
 
-KNOWN_FACTS: Mapping[str, tuple[type[PreTrainedConfig], Mapping[str, object]]] = {
+KNOWN_FACTS: Mapping[str, tuple[type[PreTrainedConfig], Mapping[str, Any]]] = {
     "Qwen/Qwen3-4B": (Qwen3Config, {**QWEN3_4B, "max_position_embeddings": 40_960}),
     "Qwen/Qwen3-4B-Instruct-2507": (Qwen3Config, {**QWEN3_4B, "max_position_embeddings": 262_144}),
     bundled.BUNDLED_NAME: (
@@ -167,22 +168,23 @@ def known_config(base: str) -> PreTrainedConfig:
 
 
 def n_parameters_of(config: PreTrainedConfig) -> int:
-    """How many parameters a causal language model of this configuration has, tied ones once; no memory is used."""
+    """The parameters of a causal language model of this configuration, tied ones once. Takes no memory."""
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _find(
     base: str, revision: str | None, say: Progress, *, with_weights: bool
-) -> tuple[Path, dict[str, str]]:
+) -> tuple[Path, Mapping[str, str]]:
     """The folder that holds a base's files, and the base's identity."""
     if base == bundled.BUNDLED_NAME:
         return bundled.fetch(say), _bundled_identity()
+    is_hub_id = HUB_ID.fullmatch(base) is not None
     folder = Path(base).expanduser()
-    if folder.is_dir():
+    if folder.is_dir() and not (is_hub_id and revision):
         return folder, _folder_identity(folder)
-    if not HUB_ID.fullmatch(base):
+    if not is_hub_id:
         known = ", ".join((bundled.BUNDLED_NAME, *tiny.TINY_NAMES))
         raise ModelError(
             f"model.base is {base!r}, which is no folder here: give an existing folder, a hub id owner/name "
@@ -190,8 +192,8 @@ def _find(
         )
     if not revision:
         raise ModelError(
-            f"model.base is {base!r}, which is no folder here and, as a hub id, has no model.revision: pin the "
-            f"commit to use"
+            f"model.base is {base!r}, which is no folder here and, as a hub id, has no model.revision: pin "
+            f"the commit to use"
         )
     patterns = [*SMALL_FILES, "model*.safetensors"] if with_weights else SMALL_FILES
     say(f"looking up {base} at {revision}")
@@ -200,8 +202,8 @@ def _find(
             snapshot = Path(snapshot_download(base, revision=revision, allow_patterns=patterns))
     except Exception as error:
         raise ModelError(
-            f"cannot get {base} at revision {revision} from the hub ({_first_line(error)}): check the name, the "
-            f"revision, your access and the network, or set model.base to a folder that holds the model"
+            f"cannot get {base} at revision {revision} from the hub ({_first_line(error)}): check the name, "
+            f"the revision, your access and the network, or set model.base to a folder that holds the model"
         ) from None
     return snapshot, {"base": base, "revision": snapshot.name}
 
@@ -209,7 +211,7 @@ def _find(
 def _load_tokenizer(base: str, folder: Path) -> PreTrainedTokenizerFast:
     with _one_line_errors(base):
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    if not tokenizer.is_fast:
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(f"the tokenizer of {base} has no tokenizer.json: add one to the model's folder")
     return tokenizer
 
@@ -222,8 +224,8 @@ def _finish(
 ) -> BaseModel:
     # Adapters write the base's name into their own configuration: it must not be a folder of this machine.
     model.name_or_path = model.config._name_or_path = tokenizer.name_or_path = identity["base"]
-    model = model.to(place).eval()
-    model.requires_grad_(False)
+    nn.Module.to(model, place)
+    model.train(False).requires_grad_(False)
     eos_ids = set(chat.end_of_sequence_ids(tokenizer))
     for source in (model.generation_config, model.config):
         declared = getattr(source, "eos_token_id", None)
@@ -262,7 +264,8 @@ def _folder_identity(folder: Path) -> dict[str, str]:
     weights = sorted(folder.glob("*.safetensors"))
     if not (folder / "config.json").is_file() or not weights:
         raise ModelError(
-            f"the folder {folder} is no model: it needs config.json, tokenizer files and weights as .safetensors"
+            f"the folder {folder} is no model: it needs config.json, tokenizer files and weights as "
+            f".safetensors"
         )
     others = sorted({path for pattern in SMALL_FILES for path in folder.glob(pattern)})
     return {
@@ -278,13 +281,15 @@ def _sha256_of_all(paths: list[Path]) -> str:
 
 
 def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ModelError(
-            f"model.device is {name!r}, which torch cannot use here ({_first_line(error)}): set it to cpu, or "
-            f"install a torch build for the device"
+            f"model.device is {name!r}, which torch cannot use here ({_first_line(error)}): set it to cpu, "
+            f"or install a torch build for the device"
         ) from None
     return device
 
@@ -301,8 +306,8 @@ def _one_line_errors(base: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise ModelError(
-            f"cannot load {base} ({_first_line(error)}): check that its files are whole and that transformers "
-            f"knows its architecture"
+            f"cannot load {base} ({_first_line(error)}): check that its files are whole and that "
+            f"transformers knows its architecture"
         ) from error
 
 
@@ -310,9 +315,9 @@ def _one_line_errors(base: str) -> Iterator[None]:
 def _no_progress_bars() -> Iterator[None]:
     """Keep the libraries' bars off the terminal, which belongs to this package's own progress."""
     shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         if shown:
-            transformers_logging.enable_progress_bar()
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -6,6 +6,9 @@ five special tokens. They know no language; what holds for them is shapes, masks
 out: any file, any download, any claim about quality.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
@@ -22,7 +25,11 @@ from transformers import (
 
 from loratrial.seeds import derive_seed
 
-TINY_NAMES = ("tiny", "tiny-llama")
+ARCHITECTURES: Mapping[str, tuple[type[PreTrainedConfig], type[PreTrainedModel]]] = {
+    "tiny": (Qwen3Config, Qwen3ForCausalLM),
+    "tiny-llama": (LlamaConfig, LlamaForCausalLM),
+}
+TINY_NAMES = tuple(ARCHITECTURES)
 TINY_REVISION = "1"
 N_POSITIONS = 4096
 
@@ -60,7 +67,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     raw.decoder = decoders.ByteLevel()
     raw.add_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL_TOKENS])
     raw.add_tokens([AddedToken(text, special=False, normalized=False) for text in THINKING_TOKENS])
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=raw,
         eos_token=END_OF_TURN,
         pad_token=END_OF_TEXT,
@@ -74,7 +81,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 def tiny_config(name: str) -> PreTrainedConfig:
     """The configuration of `tiny` (Qwen3) or `tiny-llama` (Llama): 2 layers, D = 64, V = 261, 4 heads on 2
     key-value heads, tied embeddings."""
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocab_size": 256 + len(SPECIAL_TOKENS) + len(THINKING_TOKENS),
         "hidden_size": 64,
         "intermediate_size": 128,
@@ -88,28 +95,29 @@ def tiny_config(name: str) -> PreTrainedConfig:
         "eos_token_id": [257, 258],
         "pad_token_id": 258,
     }
-    return {"tiny": Qwen3Config, "tiny-llama": LlamaConfig}[name](**sizes)
+    return ARCHITECTURES[name][0](**sizes)
 
 
-def tiny_model(name: str) -> PreTrainedModel:
-    """The model of `name` in float32 on the CPU, in training mode, with the same weights everywhere.
+def tiny_model(name: str, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+    """The model of `name` on the CPU, in training mode, with the same weights everywhere.
 
     Each matrix is drawn by its own NumPy generator, seeded by the matrix's name, so the weights depend
-    neither on torch's version nor on any global seed; torch's own generator is left as it was.
+    neither on torch's version nor on any global seed; torch's own generator is left as it was. Only the
+    parameters take the dtype: rotary frequencies stay float32, as they do in a model loaded from files.
     """
-    kind = {"tiny": Qwen3ForCausalLM, "tiny-llama": LlamaForCausalLM}[name]
     with torch.random.fork_rng(devices=[]):
-        model = kind(tiny_config(name))
+        model = ARCHITECTURES[name][1](tiny_config(name))
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
             if parameter.ndim == 1:
                 continue
             std = EMBEDDING_STD if "embed_tokens" in parameter_name else LAYER_STD
-            generator = np.random.Generator(
-                np.random.PCG64(derive_seed("tiny weights", name, parameter_name))
-            )
-            values = generator.standard_normal(tuple(parameter.shape), dtype=np.float64) * std
-            parameter.copy_(torch.from_numpy(values))
+            seed = derive_seed("tiny weights", name, parameter_name)
+            drawn = np.random.Generator(np.random.PCG64(seed)).standard_normal(tuple(parameter.shape))
+            parameter.copy_(torch.from_numpy(drawn * std))
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(dtype)
+    model.config.dtype = dtype
     return model
 
 
