@@ -29,8 +29,8 @@ def canonical(value: Any) -> str:
 
 
 def pretty(value: Any) -> str:
-    """`value` indented for a human reader, one spelling as well, with a newline at its end."""
-    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    """`value` indented for a human reader, keys in the order given, with a newline at its end."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
