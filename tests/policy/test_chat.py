@@ -14,7 +14,8 @@ from loratrial.policy import chat, tiny
 SMOLLM2_TEMPLATE = (
     "{% for message in messages %}"
     "{% if loop.first and messages[0]['role'] != 'system' %}"
-    "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}"
+    "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, "
+    "trained by Hugging Face<|im_end|>\n' }}"
     "{% endif %}"
     "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
     "{% endfor %}"
@@ -112,7 +113,7 @@ def test_only_the_special_text_is_encoded_otherwise(tokenizer):
     letters = tokenizer("<|im_end|>", split_special_tokens=True)["input_ids"]
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
     plain = _plain(tokenizer, messages)
-    # The prompt's ends are: that of a system message (only SmolLM2's template adds one), ours, the user turn's.
+    # Of the ends in the prompt the last but one is ours; the last closes the user's turn.
     place = [index for index, i in enumerate(plain) if i == end][-2]
     assert chat.prompt_ids(tokenizer, messages) == [*plain[:place], *letters, *plain[place + 1 :]]
 

