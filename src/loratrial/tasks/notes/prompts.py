@@ -27,8 +27,8 @@ adverts, imagined things and chatter. If nothing changed, write only: No changes
 _FULL = """\
 You keep notes about one user. You see every session so far in order, the current time, and the \
 notes that you saved before.
-Answer with plain text only: one fact per line, a short key that says what the fact is about, a \
-colon, and the value. No JSON, no code fences, no explanations.
+Answer with text only: one fact per line, a short key that says what the fact is about, a colon, \
+and the value. No JSON, no code fences, no explanations.
 Write only facts that are new or that changed since the saved notes. A line with the key of a saved \
 fact replaces that fact; everything that you do not mention is kept. So reuse a key exactly when its \
 fact changes, and use different keys for different things: the size of a hat is not the size of a \

@@ -16,7 +16,7 @@ from loratrial.tasks.notes.options import NotesOptions
 from loratrial.tasks.notes.prompts import messages
 from loratrial.tasks.notes.references import REFERENCES
 from loratrial.tasks.notes.scoring import value_recall
-from loratrial.tasks.notes.validation import validate
+from loratrial.tasks.notes.validation import check_shape, validate
 from loratrial.tasks.task import Dataset, Figure, Item, Message, Reading, Reference, Score, State, Target
 
 FIGURES = (
@@ -55,8 +55,12 @@ class NotesTask:
 
     @classmethod
     def create(cls, options: NotesOptions, dataset: Dataset | None, seed: int) -> Self:
-        """The task over `dataset`, or over the generated one; `seed` counts when `data_seed` is not given."""
-        return cls(options, generate(options, seed) if dataset is None else dataset)
+        """The task over `dataset`, or over the generated one; `seed` counts when `data_seed` is not given.
+        Raises DataError when `dataset` is of another task."""
+        if dataset is None:
+            return cls(options, generate(options, seed))
+        check_shape(dataset)
+        return cls(options, dataset)
 
     def messages(self, item: Item, state: State) -> tuple[Message, ...]:
         """Instructions, and the sessions so far with the current time and the saved notes."""

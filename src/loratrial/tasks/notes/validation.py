@@ -1,13 +1,73 @@
-"""Proof of the grader on a dataset: right answers score exact, wrong ones do not."""
+"""Whether a dataset is one of notes, and proof of the grader on it: only right answers score exact."""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from loratrial.errors import DataError
 from loratrial.tasks.notes.gold import canonical_notes
 from loratrial.tasks.notes.notes import parse
 from loratrial.tasks.notes.values import text_signature
-from loratrial.tasks.task import Item, Score, State, Target, Task
+from loratrial.tasks.task import Dataset, Item, Json, Score, State, Target, Task
 
 _INVALID = '{"name": "json is not notes"}'
 _INVENTED = "shoe size of the lighthouse keeper: 1234"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Statement(_Strict):
+    time: str
+    text: str
+
+
+class _Session(_Strict):
+    start: str
+    statements: list[_Statement]
+
+
+class _Public(_Strict):
+    current_time: str
+    sessions: list[_Session]
+
+
+class _Attribute(_Strict):
+    key: str
+    value: JsonValue
+    kind: str
+    stale: list[JsonValue]
+
+
+class _Private(_Strict):
+    current_time: str
+    attributes: list[_Attribute]
+    signatures: list[str]
+    profile_sha256: str
+
+
+def check_shape(dataset: Dataset) -> None:
+    """Refuse a dataset of another task: raises DataError naming the first item that does not have the fields
+    of a notes item and its label. An item with a field too many is refused as well: it could show a label."""
+    for stream in dataset.streams:
+        for item in stream.items:
+            _check(_Public, item.public, f"item {item.index} of stream {stream.id!r}")
+            target = dataset.targets.get((stream.id, item.index))
+            if target is None:
+                raise DataError(f"item {item.index} of stream {stream.id!r} has no target: add one")
+            _check(_Private, target.private, f"the target of item {item.index} of stream {stream.id!r}")
+
+
+def _check(model: type[BaseModel], value: Mapping[str, Json], where: str) -> None:
+    try:
+        model.model_validate(dict(value))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise DataError(
+            f"{where}: {field}: {first['msg']}: this is not a dataset of the notes task"
+        ) from None
 
 
 def validate(task: Task) -> None:
