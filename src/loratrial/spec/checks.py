@@ -72,7 +72,10 @@ def _model(spec: "TrialSpec") -> Iterator[Problem]:
             f"is required for the hub model {model.base!r}: its commit, 40 hex digits",
         )
     elif model.source != "hub" and model.revision is not None:
-        yield ("model", "revision"), f"only a hub model has one; {model.base!r} is a {model.source} model"
+        yield (
+            ("model", "revision"),
+            f"is of no use here: only a hub model has one, and {model.base!r} is a {model.source} model",
+        )
 
 
 def _adapter(spec: "TrialSpec") -> Iterator[Problem]:

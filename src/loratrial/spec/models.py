@@ -20,7 +20,7 @@ from loratrial.tasks.registry import find_task
 
 
 class TrialSection(Section):
-    """`[trial]`: what the trial is called, what its chance hangs on, what it compares with."""
+    """What the trial is called, what its random numbers hang on, what it compares with."""
 
     name: str = Field(
         pattern=NAME_PATTERN,
@@ -34,11 +34,12 @@ class TrialSection(Section):
 
 
 class ModelSpec(Section):
-    """`[model]`: the frozen base model and where it runs."""
+    """The frozen base model and where it runs."""
 
     base: str = Field(
-        description="A bundled model (`smollm2-135m`; `tiny`, `tiny-llama` for tests), a local folder (it starts with `/`, `./`, "
-        "`../` or `~/`; relative to where the command runs), or a hub id (`owner/name`)."
+        description="A bundled model (`smollm2-135m`; `tiny` and `tiny-llama`, which are random), a local "
+        "folder (it starts with `/`, `./`, `../` or `~/`; relative to where the command runs), or a hub id "
+        "(`owner/name`)."
     )
     revision: str | None = Field(
         default=None,
@@ -66,7 +67,7 @@ class ModelSpec(Section):
 
 
 class AdapterSpec(Section):
-    """`[adapter]`: the LoRA adapter that every trained arm gets (Hu et al. 2021, arXiv 2106.09685)."""
+    """The LoRA adapter that every trained arm gets (Hu et al. 2021, arXiv 2106.09685)."""
 
     rank: int = Field(default=16, ge=1, description="Rank r of the update (dimensions).")
     alpha: int = Field(
@@ -87,7 +88,7 @@ class AdapterSpec(Section):
 
 
 class TaskSpec(Section):
-    """`[task]`: the kind of task and, flat beside it, the task's own options."""
+    """The kind of task and, flat beside it, the task's own options."""
 
     kind: str = Field(
         min_length=1,
@@ -119,7 +120,7 @@ class _Nothing(BaseModel):
 
 
 class SamplingSpec(Section):
-    """`[sampling]`: how every candidate is sampled, in training and in evaluation alike."""
+    """How every candidate is sampled, in training and in evaluation alike."""
 
     candidates: int = Field(default=4, ge=1, description="Candidates of one group (sampled answers an item).")
     temperature: float = Field(
@@ -144,7 +145,7 @@ class SamplingSpec(Section):
 
 
 class EvaluationSpec(Section):
-    """`[evaluation]`: what every arm is measured on, with the same noise for all."""
+    """What every arm is measured on, with the same noise for all."""
 
     split: str = Field(default="eval", min_length=1, description="The split that arms are compared on.")
     seeds: tuple[Seed, ...] = Field(default=(7319,), min_length=1, description="One whole evaluation a seed.")

@@ -4,7 +4,6 @@ Left out: the checks themselves, which stand in `models.py` and `checks.py`.
 """
 
 import json
-import math
 import tomllib
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -164,8 +163,6 @@ def _told(detail: ErrorDetails, data: dict[str, Any]) -> tuple[tuple[str, ...], 
             "an untrained arm starts from no other; leave this out, or give the arm a training method",
         )
     found = _found(detail["input"])
-    if kind == "float_type" and isinstance(detail["input"], float) and not math.isfinite(detail["input"]):
-        kind = "finite_number"
     said = _TYPES.get(kind) or _flat(detail["msg"].replace("Input should be", "must be"))
     if kind == "string_pattern_mismatch":
         said = PATTERNS_IN_WORDS.get(context["pattern"], said)
