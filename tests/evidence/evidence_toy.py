@@ -112,12 +112,12 @@ from = "base"
 method = "grpo"
 from = "warm"
 passes = 2
-parallel_streams = 2
 [arms.loo]
 method = "reinforce"
 from = "base"
 max_groups = 3
 candidates = 4
+parallel_streams = 2
 [evaluation]
 seeds = [7, 8]
 in_sample = true

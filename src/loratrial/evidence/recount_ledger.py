@@ -149,6 +149,8 @@ def _form_differences(record: CandidateRecord, run: OpenedRun) -> Iterator[str]:
 
 
 def _named_differences(found: dict[str, Any], expected: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    if canonical(found) == canonical(expected):
+        return
     for name in sorted(found.keys() | expected.keys()):
         ours, theirs = found.get(name), expected.get(name)
         if canonical(ours) != canonical(theirs):
