@@ -22,7 +22,7 @@ from loratrial.tasks.notes.world import (
 )
 from loratrial.tasks.task import Dataset
 
-PINNED = "367484f50344022bc939d4f5991daa6aa141874339281e06700079d5b8e82cf6"
+PINNED = "3cd25164294ac7340344dd35494753765a3b50b81164467758a2353abc9f9fa8"
 
 GROUPS = {
     "person": {"name", "home city", "occupation", "native language", "pet"},

@@ -19,22 +19,24 @@ NO_NOTES = "(none)"
 _BRIEF = """\
 Keep notes about one user. Write only facts about the user that are new or changed since the saved \
 notes, one per line, as `key: value`. To change a fact, reuse its key; other notes stay. Copy values \
-as said, a whole list on one line. Write `unknown` for what the user calls unknown and `no \
-preference` for what they do not care about. At Current time, temporary values that have ended give \
-way to the earlier value, and active intents past their deadline are expired. Ignore other people, \
-adverts, imagined things and chatter. If nothing changed, write only: No changes."""
+as said, without words between their parts; keep a list whole, on one line. Write `unknown` for what \
+the user calls unknown and `no preference` for what they do not care about. At Current time, \
+temporary values that have ended give way to the earlier value, and active intents past their \
+deadline are expired. Ignore other people, adverts, imagined things and chatter. If nothing changed, \
+write only: No changes."""
 
 _FULL = """\
 You keep notes about one user. You see every session so far in order, the current time, and the \
 notes that you saved before.
-Answer with text only: one fact per line, a short key that says what the fact is about, a colon, \
-and the value. No JSON, no code fences, no explanations.
+Answer with text only: one fact per line, a short key that says what the fact is about, a colon, and \
+the value. No JSON, no code fences, no explanations.
 Write only facts that are new or that changed since the saved notes. A line with the key of a saved \
 fact replaces that fact; everything that you do not mention is kept. So reuse a key exactly when its \
 fact changes, and use different keys for different things: the size of a hat is not the size of a \
 shoe.
 Copy names, numbers, units and dates as they were said. Give a list complete, on one line, separated \
-by commas. Write status and deadline of a purchase intent as two facts.
+by commas; write other values of several parts in the same way, without the words between the parts. \
+Write status and deadline of a purchase intent as two facts.
 Write `unknown` when the user says that something is unknown or withdraws it, and `no preference` \
 when the user says that they have none.
 Only the user's own facts count. Other people, people with a similar name, shops and adverts, \

@@ -70,8 +70,8 @@ FIRST = Templates(
             "A colleague named {value} as {what}; that is their answer, not mine.",
         ),
         "shop_display": (
-            "A shop window advertised {value}. I am only describing the display.",
-            "An advert for {value} hung in the station.",
+            "A shop window advertised {value} as the {what} to have. I only describe the display.",
+            "An advert in the station named {value} as the {what} of the year.",
         ),
         "hypothetical": (
             "If I lived another life, my {what} could be {value}, but I do not.",
@@ -91,7 +91,7 @@ FIRST = Templates(
 SECOND = Templates(
     phrase=1,
     openers={
-        "state": ("please write down: ", "something about me: "),
+        "state": ("", "please write down: "),
         "correct": ("that has changed: ", "replace what you have: "),
         "retract": ("forget what I told you there: ",),
         "repeat": ("nothing new, still the same: ", "to repeat myself: "),
@@ -122,8 +122,8 @@ SECOND = Templates(
             "My flatmate wants {value} as {what}, which is not my case.",
         ),
         "shop_display": (
-            "The market had {value} on every stall; I bought nothing.",
-            "A poster praised {value}, which says nothing about me.",
+            "The market praised {value} as the {what} of the season; I bought nothing.",
+            "A poster showed {value} as the best {what}, which says nothing about me.",
         ),
         "hypothetical": (
             "Were I someone else, {value} would do as my {what}.",
