@@ -297,13 +297,21 @@ def test_doctor_reports_as_lines_and_as_json(
     assert json.loads(command("doctor", "--json")[1])["loratrial"] == __version__
 
 
-def test_doctor_fetches_only_the_bundled_model(
+def test_doctor_fetches_or_repairs_only_the_bundled_model(
     command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LORATRIAL_CACHE", str(tmp_path))
-    monkeypatch.setattr(bundled, "fetch", lambda say: (say("downloading"), tmp_path / "model")[1])
+    asked: list[bool] = []
+
+    def fetch(say: Any, *, repair: bool) -> Path:
+        asked.append(repair)
+        say("downloading")
+        return tmp_path / "model"
+
+    monkeypatch.setattr(bundled, "fetch", fetch)
     err = command("doctor", "--fetch", "smollm2-135m")[2]
     assert err.splitlines() == ["downloading", f"smollm2-135m is whole in {tmp_path / 'model'}"]
+    assert asked == [True]
     assert command("doctor", "--fetch", "gpt")[::2] == (
         2,
         "error: no model 'gpt' can be fetched so; only smollm2-135m\n",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -41,7 +41,7 @@ RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder
 TrialArgument = Annotated[Path, typer.Argument(metavar="TRIAL", help="The trial file.")]
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
+def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit; the one place where an error of the user becomes a line."""
     try:
         app(arguments)
@@ -51,7 +51,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
-    sys.exit(0)
 
 
 @app.callback(invoke_without_command=True)
@@ -228,7 +227,8 @@ method = "none"
 def doctor(
     as_json: JsonOption = False,
     fetch: Annotated[
-        str | None, typer.Option("--fetch", metavar="ALIAS", help="Fetch a bundled model, or check it.")
+        str | None,
+        typer.Option("--fetch", metavar="ALIAS", help="Fetch a bundled model; check it, repair it."),
     ] = None,
 ) -> None:
     """Say what this machine offers a trial.
@@ -247,7 +247,7 @@ def doctor(
         if fetch != bundled.BUNDLED_NAME:
             raise ModelError(f"no model {fetch!r} can be fetched so; only {bundled.BUNDLED_NAME}")
         say = progress_for(as_json).say
-        say(f"{fetch} is whole in {bundled.fetch(say)}")
+        say(f"{fetch} is whole in {bundled.fetch(say, repair=True)}")
     report = doctor_module.examine()
     if as_json:
         _print_json(report)
