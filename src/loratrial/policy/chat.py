@@ -69,6 +69,16 @@ def decode(tokenizer: PreTrainedTokenizerFast, ids: Sequence[int], end_ids: Coll
     return str(tokenizer.decode(list(kept), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 
+def completion_ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
+    """The token ids that say `text` as a completion and then end the turn, as a policy would sample them.
+
+    Special-token text inside `text` is encoded as letters.
+    """
+    closing = _closing_token(tokenizer, special_texts(tokenizer))
+    ends = [tokenizer.eos_token_id if closing is None else closing]
+    return [*_encode(tokenizer, text, as_letters=True), *(int(i) for i in ends if i is not None)]
+
+
 def end_of_sequence_ids(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
     """Every id that ends a completion as far as the tokenizer shows, sorted: its own end-of-sequence token,
     the token with which its chat template closes an assistant turn, and the well-known ends it contains."""
