@@ -31,6 +31,9 @@ app = typer.Typer(
 RUNS = Path("runs")
 """Where runs go unless told otherwise, below the current folder."""
 
+WIDTH_OF_FILES = 120
+"""Columns of a table that is not printed on a terminal."""
+
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Put one value into the trial file. May be repeated."),
@@ -323,7 +326,8 @@ def _print_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
 
     from loratrial.evidence.table import render
 
-    Console().print(render(result))
+    # in a file or a pipe there is no width to ask for, and tables should not fold at 80
+    Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES).print(render(result))
     typer.echo(f"run folder: {folder}")
 
 
