@@ -20,6 +20,7 @@ from loratrial.evidence.order import walk_order
 from loratrial.seeds import candidate_seed, derive_seed
 from loratrial.spec import parse, resolved_toml, spec_hash
 from loratrial.tasks.dataset import dataset_hash, write
+from loratrial.tasks.registry import find_task
 from loratrial.tasks.task import Dataset, Figure, Item, Message, Reading, Score, Stream, Target
 
 COLOURS = ("red", "blue", "green", "white", "black")
@@ -140,7 +141,11 @@ class Writer:
     def __init__(self, root: Path, text: str = TRIAL) -> None:
         self.folder = RunFolder(root)
         self.spec = parse(text)
-        self.task = ToyTask.create(self.spec.task.options, None, self.spec.trial.seed)
+        kind = find_task(self.spec.task.kind)
+        self.task = kind.create(self.spec.task.options, None, self.spec.trial.seed)
+
+    def answer(self, item: Item, state: str, seed: int, skill: float) -> str:
+        return sample(item, seed, skill)
 
     def write(self) -> None:
         self.folder.root.mkdir(parents=True)
@@ -177,7 +182,7 @@ class Writer:
         records = []
         for candidate in range(n_candidates):
             seed = candidate_seed(self.spec.trial.seed, walk, item.stream, item.index, candidate)
-            text = sample(item, seed, SKILL[arm])
+            text = self.answer(item, state, seed, SKILL[arm])
             reading, score = judge(self.task, item, text, "stop", state)
             prompt = self.task.messages(item, state)
             ids = list(text.encode())

@@ -5,7 +5,7 @@ import pytest
 from evidence_toy import TRIAL, Writer
 
 from loratrial.errors import RunFolderError
-from loratrial.evidence.figures import build_result
+from loratrial.evidence.figures import build_result, unmatched
 from loratrial.evidence.folder import RunFolder
 from loratrial.evidence.jsonio import pretty
 from loratrial.evidence.ledger import read_groups
@@ -128,6 +128,10 @@ def test_arms_with_other_numbers_of_candidates_are_not_compared(run):
     path.write_text("".join(line for line in lines if '"candidate":2' not in line))
     with pytest.raises(RunFolderError, match="has other candidates"):
         build_result(run)
+
+
+def test_arms_with_other_seeds_are_not_compared():
+    assert unmatched({7: [], 8: []}, {7: []}) == ["seeds [7, 8] and [7]"]
 
 
 def test_a_run_without_one_of_its_ledgers_has_no_result(run):

@@ -80,10 +80,9 @@ def test_the_same_trial_writes_the_same_bytes(pristine, tmp_path):
 )
 def test_a_changed_line_is_named(run, ledger, change, message):
     edit(run / ledger, 5, change)
-    assert [each for each in found(run) if each.startswith(f"{ledger}:5: {message}") or message in each], (
-        found(run)
-    )
-    assert found(run)[0].startswith(f"{ledger}:5: ")
+    differences = found(run)
+    assert differences[0].startswith(f"{ledger}:5: ")
+    assert any(message in each for each in differences), differences
 
 
 def test_a_flipped_reward_shows_in_the_ledger_and_not_in_the_recounted_result(run):
@@ -407,6 +406,14 @@ def test_many_differences_of_one_file_are_counted(run):
     differences = [each for each in found(run) if each.startswith(LEDGER)]
     assert len(differences) == 21
     assert differences[-1] == f"{LEDGER}: and {len(path.read_text().splitlines()) - 20} more differences"
+
+
+def test_what_a_model_wrote_cannot_move_the_terminal_that_shows_a_difference(run):
+    edit(run / LEDGER, 5, lambda value: value["reading"].update(problem="\x9b2J\u202e\ud800"))
+    (difference,) = found(run)
+    assert difference.startswith(f'{LEDGER}:5: reading.problem is "')
+    assert difference.isprintable()
+    assert "\\x9b2J\\u202e" in difference
 
 
 def test_a_run_that_is_not_complete_is_refused(run):

@@ -35,11 +35,11 @@ class Findings:
     _of_file: Counter[Path] = field(default_factory=Counter)
 
     def add(self, path: Path, line: int | None, what: str) -> None:
-        """One difference; past 20 in one file they are only counted."""
+        """One difference, on one line; past 20 in one file they are only counted."""
         self._of_file[path] += 1
         if self._of_file[path] <= MOST_PER_FILE:
             place = path.relative_to(self.root)
-            self.differences.append(f"{place}:{line}: {what}" if line else f"{place}: {what}")
+            self.differences.append(_printable(f"{place}:{line}: {what}" if line else f"{place}: {what}"))
 
     def add_error(self, path: Path, error: RunFolderError) -> None:
         """An error of reading `path`, whose message begins with `path:line: ` or `path`."""
@@ -59,3 +59,11 @@ class Findings:
 def told(error: Exception, root: Path) -> str:
     """An error's line without the run folder's own path, which differs from reader to reader."""
     return str(error).replace(f"{root}/", "").replace(f"{root}: ", "")
+
+
+def _printable(text: str) -> str:
+    """`text` with everything escaped that could move a terminal: what a model wrote may stand in it."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
