@@ -89,6 +89,13 @@ def test_copying_stops_at_what_one_update_may_hold() -> None:
     assert lines[-1] == "My k199: 199"
 
 
+def test_copying_adds_nothing_to_full_notes_and_still_corrects_them(easy: NotesTask) -> None:
+    full = "\n".join(f"k{n}: {n}" for n in range(256))
+    update = copy_statements(item(["Oh well, it is late.", "K7: new."]), full, NO_TARGET)
+    assert update == "K7: new"
+    assert easy.read(item([]), update, full).valid
+
+
 def test_nothing_to_copy_says_so() -> None:
     assert copy_statements(item(["It rained."]), "", NO_TARGET) == "No changes."
 
