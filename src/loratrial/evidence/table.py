@@ -160,9 +160,12 @@ def _rivals(figure: dict[str, Any], split: dict[str, Any]) -> Iterator[str]:
     sign = -1 if figure["better"] == "lower" else 1
     name = figure["name"]
     arms = [sign * arm["pooled"][name]["mean"] for arm in split["arms"].values() if name in arm["pooled"]]
-    for reference, means in split["references"].items():
-        if reference == ORACLE or name not in means or figure["better"] == "neither":
-            continue
-        if arms and sign * means[name]["mean"] >= max(arms):
-            reached = value_text(figure, means[name]["mean"])
-            yield f"With no model, {reference} reaches {figure['label']} {reached}: no arm does better."
+    if not arms or figure["better"] == "neither":
+        return
+    unbeaten = [
+        f"{reference} ({value_text(figure, means[name]['mean'])})"
+        for reference, means in split["references"].items()
+        if reference != ORACLE and name in means and sign * means[name]["mean"] >= max(arms)
+    ]
+    if unbeaten:
+        yield f"No arm does better in {figure['label']} than these, with no model: {', '.join(unbeaten)}."
