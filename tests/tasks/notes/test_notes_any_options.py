@@ -57,12 +57,16 @@ def test_the_page_states_the_defaults() -> None:
     assert set(stated) == set(NotesOptions.model_fields) - {"data_seed"}
 
 
+@pytest.fixture(scope="module")
+def stated_tasks() -> list[NotesTask]:
+    return [NotesTask.create(NotesOptions.model_validate(table), None, 2718) for table in blocks()]
+
+
 @pytest.mark.parametrize("policy", ["copy_statements", "copy_last_session", "oracle"])
-def test_the_page_states_what_the_references_reach(policy: str) -> None:
+def test_the_page_states_what_the_references_reach(policy: str, stated_tasks: list[NotesTask]) -> None:
     figures = ("recall", "precision", "assignment_f1", "exact_state")
     cells = []
-    for table in blocks():
-        task = NotesTask.create(NotesOptions.model_validate(table), None, 2718)
+    for task in stated_tasks:
         scores = []
         for stream in task.dataset.streams:
             state = ""

@@ -96,6 +96,9 @@ def _with_deadline(
 
 def _earlier(said: Iterable[Json], value: Json) -> tuple[Json, ...]:
     """The values of `said` that differ from `value` and from one another, in order."""
+    said = list(said)
+    if said == [value]:
+        return ()
     kept: dict[str, Json] = {value_signature(old): old for old in said}
     kept.pop(value_signature(value), None)
     return tuple(kept.values())

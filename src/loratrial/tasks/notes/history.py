@@ -68,7 +68,7 @@ def draw_turn(
     pool = attributes_of(families)
     standing = {fact.attribute: fact for fact in replay(log, clock(moment.time))}
     known = [attribute for attribute in pool if _facts_of(attribute)[0] in standing]
-    fresh = [attribute for attribute in pool if attribute not in known]
+    fresh = [attribute for attribute in pool if _facts_of(attribute)[0] not in standing]
     if not log and NAME in fresh:
         return _state(rng, NAME, half, name, standing, moment)
     possible = _possible_updates(known, "temporary" in families, log, standing, moment)
