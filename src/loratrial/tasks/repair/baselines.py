@@ -6,6 +6,7 @@ policies beside its arms, and `baseline_report` says where each stands against t
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from loratrial.seeds import derive_seed
 from loratrial.tasks.repair.puzzle import LABELS
@@ -18,6 +19,7 @@ Looks = Mapping[str, Sequence[int]]
 """For each look, one number a candidate; the smallest is what the look would choose."""
 
 
+@lru_cache(maxsize=4096)
 def edit_distance(left: str, right: str) -> int:
     """Levenshtein distance in characters."""
     previous = list(range(len(right) + 1))
@@ -35,7 +37,7 @@ def looks(broken: str, candidates: Sequence[str]) -> Looks:
     distance to one another."""
     lengths = [len(candidate) for candidate in candidates]
     distances = [edit_distance(broken, candidate) for candidate in candidates]
-    apart = [sum(edit_distance(mine, other) for other in candidates) for mine in candidates]
+    apart = [sum(edit_distance(*sorted((mine, other))) for other in candidates) for mine in candidates]
     return {
         "shortest": lengths,
         "longest": [-length for length in lengths],
@@ -46,32 +48,37 @@ def looks(broken: str, candidates: Sequence[str]) -> Looks:
     }
 
 
-def tied_choices(numbers: Sequence[int]) -> tuple[int, ...]:
-    """The places of the smallest number."""
-    return tuple(place for place, number in enumerate(numbers) if number == min(numbers))
+def choice(look: str, numbers: Sequence[int], broken: str, candidates: Sequence[str]) -> int:
+    """The place of the smallest number. Ties are broken by a hash of the texts, so that the choice does not
+    depend on where a candidate stands."""
+
+    def rank(place: int) -> tuple[int, int]:
+        return numbers[place], derive_seed("repair-tie", look, broken, candidates[place])
+
+    return min(range(len(candidates)), key=rank)
 
 
 def baseline_policies(dataset: Dataset) -> dict[str, Reference]:
-    """Every policy that reads only what a prompt shows, by name. Ties are broken by a hash of the stream's
-    name; `majority` is the label that is most often right in the first split that the dataset has."""
+    """Every policy that reads only what a prompt shows, by name; `majority` is the label that is most often
+    right in the first split that the dataset has."""
     first = _items(dataset, dataset.streams[0].split if dataset.streams else None)
     rights = [dataset.target(item).private["right"] for item in first]
     majority = LABELS.index(max(LABELS, key=rights.count))
 
     def by_look(name: str) -> Reference:
-        return _policy(lambda item: looks(item.public["broken"], item.public["candidates"])[name])
+        return _policy(name, lambda item: looks(item.public["broken"], item.public["candidates"])[name])
 
     return {
-        "majority": _policy(lambda item: [int(place != majority) for place in range(len(LABELS))]),
-        "random": _policy(lambda item: [0] * len(LABELS)),
-        "passes_examples": _policy(_failed_examples),
+        "majority": _policy("majority", lambda item: [int(place != majority) for place in range(4)]),
+        "random": _policy("random", lambda item: [0] * len(LABELS)),
+        "passes_examples": _policy("passes_examples", _failed_examples),
         **{name: by_look(name) for name in LOOKS},
     }
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """How often a policy is right: `right` of `n` puzzles, beside the 95 % interval of guessing among four."""
+    """How often a policy is right: `right` of `n`, beside the 95 % interval of guessing among four."""
 
     right: int
     n: int
@@ -98,12 +105,12 @@ def baseline_report(dataset: Dataset, split: str | None = None) -> dict[str, Bas
     return report
 
 
-def _policy(numbers: Callable[[Item], Sequence[int]]) -> Reference:
+def _policy(name: str, numbers: Callable[[Item], Sequence[int]]) -> Reference:
     """The policy that answers with a candidate of the smallest number."""
 
     def answer(item: Item, state: State, target: Target) -> str:
-        tied = tied_choices(numbers(item))
-        return f"Answer: {LABELS[tied[derive_seed('repair-tie', item.stream) % len(tied)]]}"
+        place = choice(name, numbers(item), item.public["broken"], item.public["candidates"])
+        return f"Answer: {LABELS[place]}"
 
     return answer
 

@@ -16,7 +16,7 @@ Pair = tuple[str, str]
 
 _NUMERIC: Mapping[type[ast.operator], Pair] = {
     ast.Add: ("the sum of {} and {}", "{} plus {}"),
-    ast.Sub: ("{} minus {}", "the difference {} less {}"),
+    ast.Sub: ("{} minus {}", "{} with {} taken away"),
     ast.Mult: ("the product of {} and {}", "{} times {}"),
     ast.FloorDiv: ("{} divided by {}, rounded down", "the whole quotient of {} by {}"),
     ast.Mod: ("the remainder of {} divided by {}", "{} modulo {}"),

@@ -198,7 +198,7 @@ class _Walk:
         return total
 
     def native(self, node: ast.expr, function: Callable[..., Any], *values: Plain) -> Plain:
-        """Calls one function of the tables, paying for the size of what it reads."""
+        """Calls one function of the tables, paying for the size of what it reads and makes."""
         self.spend(sum(map(cells, values)), node)
         try:
             return self.fitting(function(*values), node)
@@ -207,11 +207,11 @@ class _Walk:
             raise RefusedError(kind, self.text(node)) from None
 
     def fitting(self, value: Plain, node: ast.expr) -> Plain:
-        if isinstance(value, int):
-            if value.bit_length() > self.limits.bits:
-                raise RefusedError("too_big", self.text(node))
-        elif cells(value) > self.limits.cells:
+        size = cells(value)
+        wide = isinstance(value, int) and value.bit_length() > self.limits.bits
+        if wide or size > self.limits.cells:
             raise RefusedError("too_big", self.text(node))
+        self.spend(size, node)
         return value
 
     def spend(self, steps: int, node: ast.expr) -> None:

@@ -1,7 +1,8 @@
 """The families of expressions that tasks are drawn from, graded from one sum to nested conditionals.
 
 A family is a list of templates over roles: `{i}`, `{j}` are integers, `{p}`, `{q}` lists of integers, `{s}`,
-`{t}` strings, `{c}`, `{d}` small constants. Which letter a role is written with is drawn anew for each task.
+`{t}` strings, `{c}`, `{d}` two different constants of 2..4. Which letter a role is written with is drawn anew
+for each task.
 Inputs are drawn with a lean towards what tells expressions apart and what makes them agree: zeros, equal
 numbers, sorted lists, members.
 
@@ -133,9 +134,9 @@ FAMILIES: Mapping[str, Family] = {
             "text",
             2,
             (
-                "{s}[:{c}] + {t}",
-                "{s} + {t}[-1]",
-                "{s}[::-1] + {t}",
+                "{s}[:{c}] + {t}[::2]",
+                "{s}[1:] + {t}[-1]",
+                "{s}[::-1] + {t}[{c}:]",
                 "{s}[0] + {t}[1:]",
                 "len({s}) - len({t}) + {c}",
                 "{s}[{c}:] + {t}[:{d}]",
@@ -214,8 +215,7 @@ def draw_expression(family: Family, random: Random) -> tuple[str, Kinds]:
     roles = sorted(set(re.findall(r"{([ijpqst])}", template)))
     letters = {kind: random.sample(names, len(names)) for kind, names in _LETTERS.items()}
     names = {role: letters[_ROLES[role]].pop() for role in roles}
-    # A role that is not drawn again keeps a template's two constants apart.
-    constants = dict(zip("cd", random.sample(range(1, 5), 2), strict=True))
+    constants = dict(zip("cd", random.sample(range(2, 5), 2), strict=True))
     return template.format(**names, **constants), {names[role]: _ROLES[role] for role in roles}
 
 

@@ -14,13 +14,13 @@ Left out: prompts, files, scores.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from loratrial.errors import DataError
 from loratrial.seeds import derive_seed
-from loratrial.tasks.repair.baselines import Looks, looks, tied_choices
+from loratrial.tasks.repair.baselines import choice, looks
 from loratrial.tasks.repair.describe import Wording, describe
 from loratrial.tasks.repair.families import (
     FAMILIES,
@@ -76,7 +76,7 @@ def generate(split: str, count: int, shape: Shape, seed: int) -> Iterator[Puzzle
                 f"ask for fewer than {count} puzzles, more families or fewer examples"
             )
         made.add(frozenset((puzzle.broken, *puzzle.candidates)))
-        balance.add(looks(puzzle.broken, puzzle.candidates), puzzle.right)
+        balance.add(_choices(puzzle.broken, puzzle.candidates), puzzle.right)
         yield puzzle
 
 
@@ -86,19 +86,21 @@ class _Balance:
     def __init__(self) -> None:
         self.excess: dict[str, float] = {}
 
-    def cost(self, seen: Looks, right: int) -> float:
+    def cost(self, choices: Mapping[str, int], right: int) -> float:
         """Sum of squares of the excess, if `right` were right in the next puzzle."""
-        return sum((self.excess.get(look, 0.0) + gain) ** 2 for look, gain in _gains(seen, right))
+        return sum(excess**2 for excess in self._next(choices, right).values())
 
-    def add(self, seen: Looks, right: int) -> None:
-        for look, gain in _gains(seen, right):
-            self.excess[look] = self.excess.get(look, 0.0) + gain
+    def add(self, choices: Mapping[str, int], right: int) -> None:
+        self.excess = self._next(choices, right)
+
+    def _next(self, choices: Mapping[str, int], right: int) -> dict[str, float]:
+        return {look: self.excess.get(look, 0.0) + (place == right) - 0.25 for look, place in choices.items()}
 
 
-def _gains(seen: Looks, right: int) -> Iterator[tuple[str, float]]:
-    for look, numbers in seen.items():
-        tied = tied_choices(numbers)
-        yield look, (right in tied) / len(tied) - 0.25
+def _choices(broken: str, candidates: Sequence[str]) -> dict[str, int]:
+    """Which candidate each look would choose."""
+    seen = looks(broken, candidates)
+    return {look: choice(look, numbers, broken, candidates) for look, numbers in seen.items()}
 
 
 def _attempt(
@@ -117,9 +119,9 @@ def _attempt(
         return None
     texts = [member.expression.source for member in four.members]
     able = [which for which in range(four.may_be_right) if texts[which] in able_texts]
-    seen = looks(source, texts)
-    truth = min(random.sample(able, len(able)), key=lambda which: balance.cost(seen, which))
-    hidden = choose_hidden(four, truth, shape.hidden, random)
+    choices = _choices(source, texts)
+    truth = min(random.sample(able, len(able)), key=lambda which: balance.cost(choices, which))
+    hidden = choose_hidden(four, broken, truth, shape.hidden, random)
     wording: Wording = random.choice((0, 1))
     words = [describe(member.expression.tree, kinds, wording) for member in four.members]
     if hidden is None or words.count(words[truth]) > 1:

@@ -5,6 +5,7 @@ and lists, `1` and `True` stay apart. Reading one is evaluating it with no input
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from loratrial.errors import DataError
@@ -12,13 +13,16 @@ from loratrial.tasks.repair.evaluator import evaluate
 from loratrial.tasks.repair.language import Expression, parse
 from loratrial.tasks.repair.values import Outcome, Plain, Refusal, Value, same
 
+# The same literals and candidates are read for every sampled answer; trees are never edited.
+_parsed = lru_cache(maxsize=8192)(parse)
+
 StoredCase = Mapping[str, Any]
 """`{"inputs": {name: literal}, "output": literal}`."""
 
 
 def read_literal(text: str) -> Plain:
     """The value that a literal writes; raises `DataError` for a text that has none."""
-    outcome = evaluate(text, {})
+    outcome = outcome_on(_parsed(text), {"inputs": {}})
     if isinstance(outcome, Refusal):
         raise DataError(f"repair: the stored value {text[:60]!r} cannot be read ({outcome.kind}); regenerate")
     return outcome.value
@@ -33,7 +37,7 @@ def outcome_on(expression: Expression | Refusal, case: StoredCase) -> Outcome:
 
 def failures(source: str, cases: Sequence[StoredCase]) -> list[int]:
     """The places of the cases on which an expression does not give the stored output, type and value."""
-    expression = parse(source)
+    expression = _parsed(source)
     failed = []
     for place, case in enumerate(cases):
         outcome = outcome_on(expression, case)

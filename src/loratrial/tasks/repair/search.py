@@ -95,15 +95,15 @@ def find_four(
 ) -> Four | None:
     """Four mutants of pairwise different behaviour that agree on enough inputs to show, or None.
 
-    The first is one of the texts `able`. `shape` is the number of inputs to show and whether all four agree
-    on them; if not, the fourth fails on some. Looked for first: members made by different operators, and
-    inputs to show on which the broken expression fails.
+    `shape` is the number of inputs to show and whether all four agree on them; if not, the fourth fails on
+    some. Some member that agrees is one of the texts `able`; fours without one are passed over whole, since
+    beginning with such a text would tell it from the others. Looked for first: members made by different
+    operators, and inputs to show on which the broken expression fails.
     """
     n_examples, matching = shape
-    starts = [behaviour for behaviour in pool if behaviour.expression.source in able]
-    for attempt in range(_TRIES if len(pool) >= 4 and starts else 0):
+    for attempt in range(_TRIES if len(pool) >= 4 else 0):
         strict = 3 * attempt < 2 * _TRIES
-        first = random.choice(starts)
+        first = random.choice(pool)
         members, odd = [first], set[int]()
         alike = set(range(len(broken.outputs)))
         failing = alike - first.agreement(broken)
@@ -121,25 +121,28 @@ def find_four(
                 alike = agreed
                 members.append(other)
             if len(members) == 4:
+                may_be_right = 4 if matching else 3
+                if not any(member.expression.source in able for member in members[:may_be_right]):
+                    break
                 shown = _choose_shown(first, alike, (odd, alike & failing), n_examples, random)
-                return Four(tuple(members), shown, 4 if matching else 3)
+                return Four(tuple(members), shown, may_be_right)
     return None
 
 
-def choose_hidden(four: Four, truth: int, n_hidden: int, random: Random) -> tuple[int, ...] | None:
-    """Places of inputs that are not shown, one on which each wrong member fails among them; None if some
-    member fails only on inputs that are shown."""
+def choose_hidden(
+    four: Four, broken: Behaviour, truth: int, n_hidden: int, random: Random
+) -> tuple[int, ...] | None:
+    """Places of inputs that are not shown; each wrong member and the broken expression fail on one of them.
+    None if some of these fail only on inputs that are shown. `n_hidden` is 4 or more."""
     right = four.members[truth]
     free = set(range(len(right.outputs))) - set(four.shown)
-    witnesses = []
-    for member in four.members:
-        failing = free - right.agreement(member)
-        if failing:
-            witnesses.append(random.choice(sorted(failing)))
-    if len(witnesses) < len(four.members) - 1:
+    wrong = [member for member in (*four.members, broken) if member is not right]
+    failing = [sorted(free - right.agreement(member)) for member in wrong]
+    if not all(failing):
         return None
+    witnesses = list(dict.fromkeys(random.choice(places) for places in failing))
     rest = sorted(free - set(witnesses))
-    hidden = [*dict.fromkeys(witnesses), *random.sample(rest, len(rest))][:n_hidden]
+    hidden = witnesses + random.sample(rest, n_hidden - len(witnesses))
     return tuple(random.sample(hidden, len(hidden)))
 
 
