@@ -3,7 +3,8 @@
 Each candidate draws from its own generator by the exponential race: the next token is the one with the
 largest logit / T - log(noise), noise exponential (the Gumbel-max trick; Maddison et al. 2014, section 2).
 A row's draw therefore does not depend on the rows beside it, and two policies that are given the same seeds
-share their noise. The noise is drawn on the processor whatever the device, so that it is the same everywhere.
+share their noise. The noise is drawn on the processor whatever the device, so that it is the same everywhere
+(by numpy, whose exponentials take a fifth of the time of torch's).
 
 Left out on purpose: top-p and top-k. Log-probabilities are those of the distribution sampled from.
 """
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,8 +42,8 @@ class Race:
     """The noise of every row, each from its own generator."""
 
     def __init__(self, seeds: Sequence[int], n_vocabulary: int) -> None:
-        self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        self._noise = torch.empty(len(seeds), n_vocabulary)
+        self._generators = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
+        self._noise = np.empty((len(seeds), n_vocabulary), dtype=np.float32)
 
     def keep(self, rows: Sequence[int]) -> None:
         self._generators = [self._generators[row] for row in rows]
@@ -50,9 +52,10 @@ class Race:
     def draw(self, logits: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
         """The winner of each row of `logits` [B, V], and its log-probability (float32), both [B]."""
         for row, generator in zip(self._noise, self._generators, strict=True):
-            row.exponential_(generator=generator)
+            generator.standard_exponential(dtype=np.float32, out=row)
         scores = logits.float() / temperature
-        winners = (scores - self._noise.log().to(scores.device)).argmax(dim=-1)
+        noise = torch.from_numpy(self._noise).to(scores.device)
+        winners = (scores - noise.log()).argmax(dim=-1)
         chosen = scores.gather(-1, winners[:, None])[:, 0]
         return winners, chosen - scores.logsumexp(dim=-1)
 
