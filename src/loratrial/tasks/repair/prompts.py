@@ -36,7 +36,7 @@ def worked_answer(public: Mapping[str, Any], private: Mapping[str, Any]) -> str:
         failed = failures(source, public["examples"])
         if failed:
             places = ", ".join(str(place + 1) for place in failed)
-            lines.append(f"{label} gives {gives}: fails on example {places}.")
+            lines.append(f"{label} gives {gives}: fails on example{'s' * (len(failed) > 1)} {places}.")
         elif isinstance(expression, Expression):
             meaning = describe(expression.tree, private["kinds"], private["wording"])
             lines.append(f"{label} gives {gives}: passes. It means {meaning}.")
