@@ -26,12 +26,12 @@ class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float) -> Tensor:
         needs_gradient = hidden.requires_grad
-        result = torch.empty(len(targets), dtype=torch.float32, device=hidden.device)
+        exact = torch.float64 if hidden.dtype == torch.float64 else torch.float32
+        result = torch.empty(len(targets), dtype=exact, device=hidden.device)
         slopes = torch.empty_like(hidden) if needs_gradient else None
         for start in range(0, len(targets), CHUNK):
             part = slice(start, start + CHUNK)
-            logits = hidden[part] @ weight.T
-            logprobs = (logits if logits.dtype == torch.float64 else logits.float()).div_(temperature)
+            logprobs = (hidden[part] @ weight.T).to(exact).div_(temperature)
             logprobs -= logprobs.logsumexp(dim=-1, keepdim=True)
             result[part] = logprobs.gather(-1, targets[part, None])[:, 0]
             if slopes is not None:
@@ -48,7 +48,8 @@ class _TokenLogprobs(torch.autograd.Function):
 
 
 def token_logprobs(hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float) -> Tensor:
-    """Log-probability of each target, float32 [N]: `hidden` [N, D], frozen `weight` [V, D], `targets` [N]."""
+    """Log-probability of each target, float32 [N]: `hidden` [N, D], frozen `weight` [V, D], `targets` [N].
+    From float64 the result is float64."""
     result: Tensor = _TokenLogprobs.apply(hidden, weight, targets, temperature)  # type: ignore[no-untyped-call]
     return result
 

@@ -5,6 +5,7 @@ scores or trains goes through here, so that adapter state is set in one place. L
 and the optimizer, which belong to those who train.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from loratrial.errors import ModelError
@@ -51,24 +52,30 @@ class Policy:
         self.tokenizer = base.tokenizer
         self.eos_ids = base.eos_ids
         self._on = True
+        self._targets = sorted(targets)
         self._config = LoraConfig(
             r=rank,
             lora_alpha=alpha,
             lora_dropout=dropout,
-            target_modules=sorted(targets),
+            target_modules=self._targets,
             task_type="CAUSAL_LM",
             bias="none",
         )
         base.model.set_attn_implementation(IMPLEMENTATION)
-        if gradient_checkpointing:
-            base.model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
         use_few_rows(base.model)
-        try:
-            self._peft = get_peft_model(base.model, self._config)
-        except ValueError as error:
-            raise ModelError(
-                f"adapter.targets: the base {base.identity['base']} has no such layers ({error})"
-            ) from None
+        with warnings.catch_warnings():
+            # names that transformers has replaced and that this version and PEFT's still have to use
+            warnings.simplefilter("ignore", FutureWarning)
+            if gradient_checkpointing:
+                base.model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
+                    {"use_reentrant": False}
+                )
+            try:
+                self._peft = get_peft_model(base.model, self._config)
+            except ValueError as error:
+                raise ModelError(
+                    f"adapter.targets: the base {base.identity['base']} has no such layers ({error})"
+                ) from None
         use_few_rows(base.model)
         self._peft.eval()
         self.model: Any = self._peft.get_base_model()
@@ -96,12 +103,12 @@ class Policy:
 
     def state(self) -> dict[str, Tensor]:
         """A copy of the adapter's tensors by PEFT's names."""
-        state = get_peft_model_state_dict(self._peft)
+        state = self._tensors()
         return {name: state[name].detach().to("cpu", copy=True).contiguous() for name in sorted(state)}
 
     def set_state(self, state: Mapping[str, Tensor]) -> None:
         """Put tensors from `state` into the adapter; raises ModelError when they do not fit."""
-        own = get_peft_model_state_dict(self._peft)
+        own = self._tensors()
         if own.keys() != state.keys():
             odd = sorted(own.keys() ^ state.keys())[0]
             raise ModelError(f"the adapter does not fit this trial's model: {odd} is only on one side")
@@ -118,19 +125,25 @@ class Policy:
         self._config.base_model_name_or_path = self.base.identity["base"]
         self._config.revision = self.base.identity.get("revision")
         self._config.inference_mode = True
+        self._config.target_modules = self._targets  # PEFT keeps a set, and would write it in any order
         self._config.save_pretrained(str(folder))
         data = save(self.state(), metadata={"format": "pt"})
         (folder / ADAPTER_FILE).write_bytes(data)
         return sha256(data).hexdigest()
 
-    def load(self, folder: Path) -> None:
-        """Take the adapter's weights from a folder; raises ModelError when they are missing or do not fit."""
+    def load(self, folder: Path) -> str:
+        """Take the adapter's weights from a folder; returns the SHA-256 of their file.
+
+        Raises ModelError when they are missing, damaged, or do not fit.
+        """
         path = folder / ADAPTER_FILE
         try:
-            state = load_file(path)
+            data = path.read_bytes()
+            state = load(data)
         except (OSError, SafetensorError) as error:
             raise ModelError(f"{path} cannot be read as an adapter ({error})") from None
         self.set_state(state)
+        return sha256(data).hexdigest()
 
     def turn_off(self) -> None:
         """Be the plain base model until the adapter is reset, set or loaded."""
@@ -186,6 +199,11 @@ class Policy:
         """Per-token log-probabilities of each completion, float32 [R_i], under the temperature."""
         with self._adapter():
             return completion_logprobs(self.model, prompt_ids, completions, temperature)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        # left to itself, PEFT looks on the hub, by the base's name, whether the embeddings were changed
+        tensors: dict[str, Tensor] = get_peft_model_state_dict(self._peft, save_embedding_layers=False)
+        return tensors
 
     @contextmanager
     def _adapter(self) -> Iterator[None]:
