@@ -13,11 +13,61 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from loratrial.errors import DataError
 from loratrial.seeds import derive_seed
+from loratrial.spec import TrialSpec, parse
 from loratrial.tasks.task import Dataset, Figure, Item, Message, Reading, Reference, Score, Stream, Target
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LONGEST_STATE = 12
 BROKEN = {chr(code) for code in range(32)}
+
+TRIAL = """
+[trial]
+name = "letters"
+seed = 11
+control = "base"
+[model]
+base = "tiny"
+device = "cpu"
+threads = 1
+[adapter]
+rank = 2
+alpha = 4
+targets = ["q_proj", "v_proj", "down_proj"]
+[task]
+kind = "letters_task:LettersTask"
+[sampling]
+candidates = 3
+temperature = 1.5
+max_completion_tokens = 6
+max_tokens = 256
+[arms.base]
+method = "none"
+[arms.warm]
+method = "supervised"
+from = "base"
+learning_rate = 1e-2
+batch_size = 2
+warmup_updates = 1
+schedule = "linear"
+[arms.trained]
+method = "grpo"
+from = "warm"
+learning_rate = 1e-2
+parallel_streams = 2
+[arms.loo]
+method = "reinforce"
+from = "base"
+learning_rate = 1e-2
+max_groups = 2
+[evaluation]
+seeds = [7]
+parallel_streams = 1
+"""
+
+
+def letters_trial(*overrides: str, text: str = TRIAL) -> TrialSpec:
+    """The trial of the task, with single values put into it."""
+    return parse(text, "letters", overrides)
 
 
 class LettersOptions(BaseModel):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import lengths_to_ids, random_ids, stir
+from small_models import assert_close_gradients, gradients, lengths_to_ids, plain_logprobs, random_ids, stir
 
 from loratrial.policy import logprobs as module
 from loratrial.policy.attention import IMPLEMENTATION
@@ -18,32 +18,6 @@ CASES = {
 }
 
 
-def plain_logprobs(model, prompt_ids, completions, temperature):
-    """What `completion_logprobs` means, by the model's own forward pass over each row alone."""
-    result = []
-    for ids in completions:
-        row = torch.tensor([[*prompt_ids, *ids]])
-        logits = model(input_ids=row, use_cache=False).logits[0]
-        logprobs = (logits / temperature).log_softmax(dim=-1)
-        places = range(len(prompt_ids) - 1, len(prompt_ids) - 1 + len(ids))
-        result.append(
-            torch.stack([logprobs[place, token] for place, token in zip(places, ids, strict=True)])
-            if ids
-            else logprobs.new_empty(0)
-        )
-    return result
-
-
-def gradients(policy, logprobs):
-    """The gradients of a sum that weighs every token differently."""
-    flat = torch.cat(logprobs)
-    (flat * torch.linspace(-1, 2, max(1, len(flat)), dtype=flat.dtype)[: len(flat)]).sum().backward()
-    found = {name: value.grad for name, value in policy.parameters.items() if value.grad is not None}
-    for value in policy.parameters.values():
-        value.grad = None
-    return found
-
-
 def assert_same(policy, expected_policy, prompt_ids, completions, temperature, tolerance):
     found = completion_logprobs(policy.model, prompt_ids, completions, temperature)
     expected = plain_logprobs(expected_policy.model, prompt_ids, completions, temperature)
@@ -53,15 +27,6 @@ def assert_same(policy, expected_policy, prompt_ids, completions, temperature, t
     if not sum(map(len, completions)):
         return
     assert_close_gradients(gradients(policy, found), gradients(expected_policy, expected), tolerance["rtol"])
-
-
-def assert_close_gradients(ours, theirs, tolerance):
-    """Equal names, and values equal relative to the largest of each tensor."""
-    assert ours.keys() == theirs.keys()
-    for name, value in theirs.items():
-        scale = float(value.abs().max())
-        assert scale > 0
-        torch.testing.assert_close(ours[name], value, rtol=tolerance, atol=scale * tolerance)
 
 
 @pytest.fixture(scope="module", params=["tiny", "tiny-llama"])

@@ -6,10 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import ALL_TARGETS, lengths_to_ids, random_ids, stir
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
-from test_logprobs import assert_close_gradients, gradients, plain_logprobs
+from small_models import (
+    ALL_TARGETS,
+    assert_close_gradients,
+    gradients,
+    lengths_to_ids,
+    plain_logprobs,
+    random_ids,
+    stir,
+)
 
 from loratrial.errors import ModelError
 from loratrial.policy.models import load_base

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from conftest import random_ids
+from small_models import random_ids
 
 from loratrial.policy.policy import Policy
 from loratrial.policy.sampler import Completion, Race, Request, sample

@@ -41,9 +41,9 @@ class _Teaching:
     reference: list[Tensor] | None = None
     old: list[Tensor] | None = None
 
-    @property
-    def n_tokens(self) -> int:
-        return sum(len(completion.token_ids) for completion in self.group.completions)
+    def divisor(self, objective: Objective) -> int:
+        """What a sum over the group's tokens is divided by: tokens in GRPO, candidates in REINFORCE."""
+        return len(self.group.completions) if objective.clip_ratio is None else _n_tokens(self.group)
 
 
 class Learner:
@@ -128,17 +128,17 @@ class Learner:
         """One optimizer step: the mean over groups of each group's loss."""
         loss = kl = difference = 0.0
         for each in teaching:
+            divisor = each.divisor(self.objective) * len(teaching)
             current: list[Tensor] = []
             for part in self._parts(each.group):
                 with self.policy.training():
                     logprobs = self._logprobs(each.group, part)
                 current += [value.detach() for value in logprobs]
                 token_losses, token_kl = self._token_losses(each, part, logprobs)
-                total = (token_losses.sum() + self.objective.kl_penalty * token_kl.sum()) / each.n_tokens
-                total = total / len(teaching)
+                total = (token_losses.sum() + self.objective.kl_penalty * token_kl.sum()) / divisor
                 total.backward()  # type: ignore[no-untyped-call]
-                loss += float(total)
-                kl += float(token_kl.sum()) / each.n_tokens / len(teaching)
+                loss += float(total.detach())
+                kl += float(token_kl.detach().sum()) / divisor
             if each.old is None:
                 each.old = current
                 pairs = zip(each.sampled, current, strict=True)

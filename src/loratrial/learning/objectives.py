@@ -1,7 +1,7 @@
 """The losses of one group, token by token. Every tensor is [N]: all completion tokens of the group in a row.
 
-A loss is a sum over tokens, to be divided by the completion tokens of the **whole** group, so that it is the
-same however the group's candidates are split over passes.
+A loss is a sum over tokens, to be divided by something of the **whole** group, so that it is the same however
+the group's candidates are split over passes: GRPO by its completion tokens, REINFORCE by its candidates.
 """
 
 import torch

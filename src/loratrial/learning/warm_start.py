@@ -54,7 +54,7 @@ def supervised_update(
             (logprobs,) = policy.logprobs(example.prompt_ids, [example.completion_ids], temperature=1.0)
             part = -logprobs.sum() / n_tokens
             part.backward()  # type: ignore[no-untyped-call]
-            loss += float(part)
+            loss += float(part.detach())
     grad_norm, change = optimizer.step(learning_rate)
     policy.version += 1
     return {"loss": loss, "grad_norm": grad_norm, "adapter_change": change, "tokens": n_tokens}
