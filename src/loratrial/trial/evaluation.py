@@ -13,7 +13,7 @@ def evaluate(run: OpenedRun, policy: Policy, arm: str, evaluation: Evaluation, p
     whole."""
     path = run.folder.evaluation_ledger(arm, evaluation.split, evaluation.seed)
     path.parent.mkdir(parents=True, exist_ok=True)
-    waves = waves_of(run.evaluation_places(evaluation))
+    waves = waves_of(run.evaluation_places(evaluation), run.spec.evaluation.parallel_streams)
     n_groups = sum(len(wave) for wave in waves)
     with LedgerWriter(path) as ledger:
         done = align(ledger, waves)

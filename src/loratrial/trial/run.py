@@ -27,10 +27,10 @@ from loratrial.progress import Progress
 from loratrial.seeds import derive_seed
 from loratrial.spec import TrialSpec, arm_order, resolved_toml, spec_hash
 from loratrial.tasks import dataset
-from loratrial.tasks.registry import find_task
 from loratrial.trial.arms import fingerprints, is_trained, reuse
 from loratrial.trial.evaluation import evaluate
-from loratrial.trial.training import train
+from loratrial.trial.preparing import make_task
+from loratrial.trial.training import CHECKPOINT_FILE, train
 
 
 def run_folder_for(spec: TrialSpec, root: Path = Path("runs")) -> Path:
@@ -41,17 +41,18 @@ def run_folder_for(spec: TrialSpec, root: Path = Path("runs")) -> Path:
 def run_trial(spec: TrialSpec, folder: Path, progress: Progress, origin: str) -> dict[str, Any]:
     """Run a trial into `folder` and return its result.
 
-    Raises DataError when the task's grader fails on gold answers, ModelError when the base cannot be had,
-    RunFolderError when the folder has another writer.
+    Raises DataError when the task's grader fails on gold answers or a split is empty, ModelError when the
+    base cannot be had, RunFolderError when the folder holds a run already or has another writer.
     """
+    task = make_task(spec)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunFolderError(f"{folder} cannot be made ({error.strerror}); name another with --to") from None
     run_folder = RunFolder(folder)
     with run_folder.lock():
-        task = find_task(spec.task.kind).create(spec.task.options, None, spec.trial.seed)
-        task.validate()
+        if run_folder.run_file.exists():
+            raise RunFolderError(f"{folder} holds a run already; resume it, or name another folder with --to")
         write_atomic(run_folder.trial_file, resolved_toml(spec))
         data_sha256 = dataset.write(task.dataset, run_folder.data)
         run_folder.write_run(
@@ -124,6 +125,7 @@ def _prepare(run: OpenedRun, policy: Policy, arm: str, mark: str, progress: Prog
                 "complete": True,
             }
             write_atomic(folder.arm_file(arm), pretty(entry))
+            (folder.arm(arm) / CHECKPOINT_FILE).unlink(missing_ok=True)
             return
     _load(run, policy, arm)
 
@@ -137,8 +139,14 @@ def _start_from(run: OpenedRun, policy: Policy, parent: str, arm: str) -> None:
 
 
 def _load(run: OpenedRun, policy: Policy, arm: str) -> None:
-    policy.load(run.folder.adapter(arm))
-    policy.version = read_object(run.folder.arm_file(arm))["version"]
+    entry = read_object(run.folder.arm_file(arm))
+    folder = run.folder.adapter(arm)
+    if policy.load(folder) != entry["adapter_sha256"]:
+        raise RunFolderError(
+            f"{folder} is not the adapter that {run.folder.arm_file(arm)} tells of; delete the folder "
+            f"{run.folder.arm(arm)} to train this arm anew"
+        )
+    policy.version = entry["version"]
 
 
 def _policy(spec: TrialSpec, progress: Progress) -> Policy:

@@ -4,6 +4,7 @@ Whatever kills it, a restart goes on from the last checkpoint and ends in the sa
 learning record are cut back to the checkpoint, and everything after it is done again with the same seeds.
 """
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 
+from loratrial.errors import RunFolderError
 from loratrial.evidence.jsonio import canonical
 from loratrial.evidence.ledger import LedgerWriter
 from loratrial.evidence.opened import TRAIN_SPLIT, OpenedRun, Place
@@ -36,6 +38,8 @@ CHECKPOINT_FILE = "checkpoint.safetensors"
 def train(run: OpenedRun, policy: Policy, arm: str, progress: Progress) -> dict[str, Any]:
     """Train `arm` from where `policy` stands (its parent's adapter), save the adapter, and reload it.
 
+    The checkpoint stays, for the caller to remove once the arm is on record.
+
     Returns what `arm.json` says of it: the adapter's hash, the policy's version, and by how much the
     log-probabilities of the reloaded adapter differ from the trained one's (0.0 is expected).
     """
@@ -47,7 +51,6 @@ def train(run: OpenedRun, policy: Policy, arm: str, progress: Progress) -> dict[
         _train_on_samples(run, policy, arm, spec, progress)
     digest = policy.save(run.folder.adapter(arm))
     difference = _reload_difference(run, policy, run.folder.adapter(arm))
-    (run.folder.arm(arm) / CHECKPOINT_FILE).unlink(missing_ok=True)
     return {"adapter_sha256": digest, "version": policy.version, "reload_difference": difference}
 
 
@@ -66,13 +69,25 @@ class _Record:
             policy.set_state(checkpoint.adapter)
             policy.version = checkpoint.version
             optimizer.set_state(checkpoint.optimizer)
-        lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
-        self._path.write_bytes(b"".join(lines[: self.n_lines]))
+        self._path.touch()
+        lines = self._path.read_bytes().splitlines(keepends=True)
+        if len(lines) < self.n_lines:
+            raise self.lost(self._path)
+        os.truncate(self._path, sum(len(line) for line in lines[: self.n_lines]))
+
+    def lost(self, path: Path) -> RunFolderError:
+        """The error of a file that says less than the checkpoint was made after."""
+        return RunFolderError(
+            f"{path} has lost lines that {self._checkpoint_path.name} beside it goes on from; delete the "
+            f"folder {path.parent} to train this arm anew"
+        )
 
     def add(self, lines: Sequence[dict[str, Any]], n_groups: int) -> None:
         """Append `lines`; from time to time, make this the point to go on from."""
         with self._path.open("ab") as file:
             file.write("".join(canonical(line) + "\n" for line in lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
         self.n_lines += len(lines)
         self.n_groups += n_groups
         if time.monotonic() - self._saved_at >= SECONDS_BETWEEN_CHECKPOINTS:
@@ -89,7 +104,7 @@ class _Record:
 def _train_on_samples(
     run: OpenedRun, policy: Policy, arm: str, spec: GrpoArm | ReinforceArm, progress: Progress
 ) -> None:
-    waves = _limited(waves_of(run.training_places(spec)), spec.max_groups)
+    waves = _limited(waves_of(run.training_places(spec), spec.parallel_streams), spec.max_groups)
     reference = policy.state() if policy.version else None
     optimizer = Optimizer(policy.parameters, spec.learning_rate, spec.weight_decay, spec.gradient_clip)
     record = _Record(run, policy, optimizer, arm)
@@ -110,7 +125,9 @@ def _train_on_samples(
         record.add([{**line, **seconds} for line in lines], len(groups))
 
     with LedgerWriter(run.folder.training_ledger(arm)) as ledger:
-        ledger.truncate(min(record.n_groups, ledger.n_groups))
+        if ledger.n_groups < record.n_groups:
+            raise record.lost(ledger.path)
+        ledger.truncate(record.n_groups)
         done = align(ledger, waves)
         n_groups = sum(len(wave) for wave in waves)
         decoding = decoding_of(run.spec, run.spec.training_candidates(arm))

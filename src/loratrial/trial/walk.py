@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 
-from loratrial.errors import LoratrialError, ScorerError
+from loratrial.evidence.judge import carried_state, judge
 from loratrial.evidence.ledger import CandidateRecord, LedgerWriter, ids_sha256, messages_sha256, read_groups
 from loratrial.evidence.opened import Place
 from loratrial.learning.group import Group
 from loratrial.policy.policy import Policy
 from loratrial.policy.sampler import Completion, Request
 from loratrial.seeds import candidate_seed
-from loratrial.tasks.task import Message, Reading, Score, State, Target, Task
+from loratrial.tasks.task import Message, State, Task
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,14 @@ class _Asked:
     state: State
 
 
-def waves_of(places: Iterator[Place]) -> list[list[Place]]:
-    """The groups that are sampled together: neighbours of the same walk at the same item index, one a
-    stream."""
+def waves_of(places: Iterator[Place], parallel: int) -> list[list[Place]]:
+    """The groups that are sampled together: neighbours of the same walk at the same item index, at most
+    `parallel` of them (0: any number), each of a stream of its own."""
     waves: list[list[Place]] = []
     for _, run in groupby(places, key=lambda place: (place.walk, place.item.index)):
-        for place in run:
-            joins = waves and waves[-1][0].item.index == place.item.index and waves[-1][0].walk == place.walk
-            if joins and all(other.stream is not place.stream for other in waves[-1]):
-                waves[-1].append(place)
-            else:
-                waves.append([place])
+        together = list(run)
+        size = parallel or len(together)
+        waves += [together[start : start + size] for start in range(0, len(together), size)]
     return waves
 
 
@@ -83,7 +80,9 @@ def walk(
         for each, completions in zip(asked, sampled, strict=True):
             records = _records(policy, task, arm, each, completions, ordinal)
             ledger.append_group(records)
-            states[each.place.walk, each.place.stream.id] = records[0].reading.state
+            states[each.place.walk, each.place.stream.id] = carried_state(
+                [record.reading for record in records], each.state
+            )
             groups.append(
                 Group(
                     ordinal,
@@ -113,7 +112,11 @@ def align(ledger: LedgerWriter, waves: Sequence[Sequence[Place]]) -> int:
 
 def _carried(ledger: LedgerWriter) -> dict[tuple[str, str], State]:
     """What each stream carries after the groups that stand in the ledger."""
-    return {(group[0].walk, group[0].stream): group[0].reading.state for group in read_groups(ledger.path)}
+    states: dict[tuple[str, str], State] = {}
+    for group in read_groups(ledger.path):
+        key = group[0].walk, group[0].stream
+        states[key] = carried_state([record.reading for record in group], states.get(key, ""))
+    return states
 
 
 def _ask(
@@ -138,12 +141,13 @@ def _ask(
 def _records(
     policy: Policy, task: Task, arm: str, asked: _Asked, completions: Sequence[Completion], ordinal: int
 ) -> list[CandidateRecord]:
-    place, target = asked.place, task.dataset.target(asked.place.item)
+    place = asked.place
     prompt_hashes = messages_sha256(asked.messages), ids_sha256(asked.prompt_ids)
     records = []
     for candidate, completion in enumerate(completions):
         text = policy.decode(completion.token_ids)
-        reading, score = _judge(task, place, text, asked.state, target)
+        finish = completion.finish if asked.request.max_tokens > 0 else "refused"
+        reading, score = judge(task, place.item, text, finish, asked.state)
         records.append(
             CandidateRecord(
                 walk=place.walk,
@@ -160,7 +164,7 @@ def _records(
                 n_prompt_tokens=len(asked.prompt_ids),
                 token_ids=tuple(completion.token_ids),
                 text=text,
-                finish=completion.finish if asked.request.max_tokens > 0 else "refused",
+                finish=finish,
                 logprobs=tuple(completion.logprobs),
                 reading=reading,
                 score=score,
@@ -168,17 +172,3 @@ def _records(
             )
         )
     return records
-
-
-def _judge(task: Task, place: Place, text: str, state: State, target: Target) -> tuple[Reading, Score]:
-    """A crash of the scorer is an error that stops the run where it can be resumed, never a reward of 0."""
-    try:
-        reading = task.read(place.item, text, state)
-        return reading, task.score(target, reading)
-    except LoratrialError:
-        raise
-    except Exception as error:
-        raise ScorerError(
-            f"the task failed at an output for {place.stream.id} item {place.item.index} "
-            f"({type(error).__name__}: {error}); mend the task, then resume the run"
-        ) from error
