@@ -59,6 +59,12 @@ class ModelSpec(Section):
     gradient_checkpointing: bool = Field(
         default=False, description="Compute activations again in the backward pass: less memory, more time."
     )
+    candidates_per_pass: int = Field(
+        default=0,
+        ge=0,
+        description="Candidates of a group that go through the model at once in training (candidates): fewer "
+        "take less memory and more time, and the update is the same. 0 is the whole group.",
+    )
 
     @property
     def source(self) -> Source:
