@@ -165,15 +165,21 @@ def recount(folder: RunArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def show(folder: RunArgument, as_json: JsonOption = False) -> None:
+def show(
+    folder: RunArgument,
+    every_figure: Annotated[
+        bool, typer.Option("--all", help="Every figure of the task, not the headline ones alone.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Print the result of a finished run again.
 
     \b
     Example:
-      loratrial show runs/notes-smollm2-1a2b3c4d
+      loratrial show runs/notes-smollm2-1a2b3c4d --all
     """
     _require_run(folder)
-    _show(folder, as_json)
+    _show(folder, as_json, every_figure)
 
 
 @app.command()
@@ -310,15 +316,15 @@ def _unused(folder: Path) -> Path:
     return unused
 
 
-def _show(folder: Path, as_json: bool) -> None:
+def _show(folder: Path, as_json: bool, every_figure: bool = False) -> None:
     from loratrial.evidence.folder import read_object
 
     if not _result_file(folder).is_file():
         raise RunFolderError(f"{folder} has no result yet; continue it with: loratrial resume {folder}")
-    _print_result(read_object(_result_file(folder)), folder, as_json)
+    _print_result(read_object(_result_file(folder)), folder, as_json, every_figure)
 
 
-def _print_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+def _print_result(result: dict[str, Any], folder: Path, as_json: bool, every_figure: bool = False) -> None:
     if as_json:
         _print_json(result)
         return
@@ -327,7 +333,8 @@ def _print_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     from loratrial.evidence.table import render
 
     # in a file or a pipe there is no width to ask for, and tables should not fold at 80
-    Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES).print(render(result))
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES)
+    console.print(render(result, every_figure=every_figure))
     typer.echo(f"run folder: {folder}")
 
 

@@ -38,8 +38,13 @@ def test_a_result_read_from_its_file_makes_the_same_table(pristine, result):
     assert plain(json.loads((pristine / "result.json").read_bytes())) == plain(result)
 
 
+def test_the_table_has_the_headline_figures_only_unless_all_are_asked_for(result):
+    assert "pass@3" not in plain(result)
+    assert "pass@3" in plain(result, every_figure=True)
+
+
 def test_the_table_has_every_arm_figure_reference_and_number_of_items(result):
-    text = plain(result)
+    text = plain(result, every_figure=True)
     for word in ("base", "warm", "trained", "loo", "recall", "unsupported", "pass@3", "valid", "tokens"):
         assert word in text
     for word in ("oracle", "everything", "12 items in 5 streams", "seeds 7, 8", "split train (in-sample)"):

@@ -130,8 +130,8 @@ def _shown_figures(run: OpenedRun, splits: Mapping[str, Any]) -> list[Figure]:
     """The task's figures in its order, the primary one first, then those that every task has; only measured
     ones."""
     common = [
-        Figure(PASS_AT_K, f"pass@{run.spec.evaluation_candidates}", "share", "higher"),
-        Figure("reward", "raw reward", "mean", "higher"),
+        Figure(PASS_AT_K, f"pass@{run.spec.evaluation_candidates}", "share", "higher", headline=False),
+        Figure("reward", "raw reward", "mean", "higher", headline=False),
         Figure("valid", "valid", "share", "higher"),
         Figure(TOKENS, "tokens", "mean", "neither"),
     ]

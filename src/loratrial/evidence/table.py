@@ -20,8 +20,13 @@ _PLAIN_WIDTH = 200
 _REFERENCE_FIGURES = 4
 
 
-def render(result: Result) -> RenderableType:
-    """Every split as a table of figures by arms, the references below, and what can be said."""
+def render(result: Result, *, every_figure: bool = False) -> RenderableType:
+    """Every split as a table of figures by arms, the references below, and what can be said.
+
+    The headline figures only, unless `every_figure`.
+    """
+    if not every_figure:
+        result = {**result, "figures": [figure for figure in result["figures"] if figure["headline"]]}
     parts: list[RenderableType] = []
     for name, split in result["splits"].items():
         parts += [_split_table(result, name, split)]
@@ -33,11 +38,11 @@ def render(result: Result) -> RenderableType:
     return Group(*parts)
 
 
-def plain(result: Result) -> str:
+def plain(result: Result, *, every_figure: bool = False) -> str:
     """As `render`, in characters that any text file holds."""
     console = Console(file=StringIO(), width=_PLAIN_WIDTH, no_color=True, force_terminal=False, emoji=False)
     with console.capture() as captured:
-        console.print(render(result))
+        console.print(render(result, every_figure=every_figure))
     return "\n".join(line.rstrip() for line in captured.get().splitlines()).rstrip() + "\n"
 
 

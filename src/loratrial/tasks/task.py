@@ -97,12 +97,16 @@ class Score:
 
 @dataclass(frozen=True)
 class Figure:
-    """How one figure of a score is shown: `name` is its key in `Score.figures`."""
+    """How one figure of a score is shown: `name` is its key in `Score.figures`.
+
+    Those with `headline` stand in the result table; the others are in the result, and shown when asked for.
+    """
 
     name: str
     label: str
     kind: Literal["share", "mean"] = "mean"
     better: Literal["higher", "lower", "neither"] = "higher"
+    headline: bool = True
 
 
 Reference = Callable[[Item, State, Target], str]
