@@ -108,26 +108,25 @@ def _prepare(run: OpenedRun, policy: Policy, arm: str, mark: str, progress: Prog
     if spec.method == "none":
         policy.turn_off()
         return
-    if not is_trained(folder, arm, mark):
-        source = reuse(folder, arm, mark)
-        if source:
-            progress.say(f"{arm}: trained before in {source}, used again")
-        else:
-            started = time.monotonic()
-            _start_from(run, policy, spec.parent or "", arm)
-            said = train(run, policy, arm, progress)
-            entry = {
-                "fingerprint": mark,
-                "method": spec.method,
-                "parent": spec.parent,
-                "seconds": round(time.monotonic() - started, 1),
-                **said,
-                "complete": True,
-            }
-            write_atomic(folder.arm_file(arm), pretty(entry))
-            (folder.arm(arm) / CHECKPOINT_FILE).unlink(missing_ok=True)
-            return
-    _load(run, policy, arm)
+    if is_trained(folder, arm, mark):
+        _load(run, policy, arm)
+    elif source := reuse(folder, arm, mark):
+        progress.say(f"{arm}: trained before in {source}, used again")
+        _load(run, policy, arm)
+    else:
+        started = time.monotonic()
+        _start_from(run, policy, spec.parent or "", arm)
+        said = train(run, policy, arm, progress)
+        entry = {
+            "fingerprint": mark,
+            "method": spec.method,
+            "parent": spec.parent,
+            "seconds": round(time.monotonic() - started, 1),
+            **said,
+            "complete": True,
+        }
+        write_atomic(folder.arm_file(arm), pretty(entry))
+    (folder.arm(arm) / CHECKPOINT_FILE).unlink(missing_ok=True)
 
 
 def _start_from(run: OpenedRun, policy: Policy, parent: str, arm: str) -> None:
