@@ -74,8 +74,8 @@ class Library:
             differences=self.differences, checked={"candidates": 8, "groups": 2}, result=RESULT
         )
 
-    def render(self, result: dict[str, Any]) -> str:
-        return f"table of {sorted(result)}"
+    def render(self, result: dict[str, Any], *, every_figure: bool = False) -> str:
+        return f"{'long' if every_figure else 'short'} table of {sorted(result)}"
 
 
 def write_run(folder: Path, spec: TrialSpec, result: dict[str, Any] | None = None) -> None:
@@ -107,7 +107,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Any:
 
 def test_run_prints_the_table_and_names_the_run_folder(library: Library, command: Any) -> None:
     code, out, _ = command("run", "trial.toml", "--set", "trial.seed=7")
-    assert (code, out) == (0, "table of ['arms']\nrun folder: runs/small-7\n")
+    assert (code, out) == (0, "short table of ['arms']\nrun folder: runs/small-7\n")
     origin = "loratrial run trial.toml --set trial.seed=7"
     assert library.calls == [("run", 7, "runs/small-7", "LineProgress", origin)]
 
@@ -133,7 +133,7 @@ def test_a_dry_run_prints_the_plan_and_runs_nothing(library: Library, command: A
 def test_a_finished_run_is_shown_and_not_run_again(library: Library, command: Any) -> None:
     write_run(Path("runs/small-2718"), load("trial.toml"), RESULT)
     code, out, err = command("run", "trial.toml")
-    assert (code, out) == (0, "table of ['arms']\nrun folder: runs/small-2718\n")
+    assert (code, out) == (0, "short table of ['arms']\nrun folder: runs/small-2718\n")
     assert err == "runs/small-2718 holds this run already; to run it anew: add --again\n"
     assert library.calls == []
 
@@ -207,7 +207,7 @@ def test_a_fault_of_the_program_keeps_its_traceback(library: Library) -> None:
 
 def test_resume_continues_a_run_and_prints_its_result(library: Library, command: Any) -> None:
     write_run(Path("mine"), load("trial.toml"))
-    assert command("resume", "mine")[:2] == (0, "table of ['arms']\nrun folder: mine\n")
+    assert command("resume", "mine")[:2] == (0, "short table of ['arms']\nrun folder: mine\n")
     assert json.loads(command("resume", "mine", "--json")[1]) == RESULT
     assert library.calls == [("resume", "mine")] * 2
 
@@ -243,7 +243,8 @@ def test_a_recount_with_differences_names_them_and_ends_with_1(library: Library,
 
 def test_show_prints_the_result_of_a_finished_run(library: Library, command: Any) -> None:
     write_run(Path("mine"), load("trial.toml"), RESULT)
-    assert command("show", "mine") == (0, "table of ['arms']\nrun folder: mine\n", "")
+    assert command("show", "mine") == (0, "short table of ['arms']\nrun folder: mine\n", "")
+    assert command("show", "mine", "--all")[1].startswith("long table of")
     assert json.loads(command("show", "mine", "--json")[1]) == RESULT
 
 
