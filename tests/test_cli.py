@@ -41,7 +41,7 @@ class Library:
         self.put(monkeypatch, "trial.run", self.run_trial, self.resume_trial, self.run_folder_for)
         self.put(monkeypatch, "trial.plan", self.plan)
         self.put(monkeypatch, "evidence.recount", self.recount)
-        self.put(monkeypatch, "evidence.table", self.render)
+        self.put(monkeypatch, "evidence.table", self.render, self.picture)
 
     @staticmethod
     def put(monkeypatch: pytest.MonkeyPatch, name: str, *functions: Any) -> None:
@@ -76,6 +76,9 @@ class Library:
 
     def render(self, result: dict[str, Any], *, every_figure: bool = False) -> str:
         return f"{'long' if every_figure else 'short'} table of {sorted(result)}"
+
+    def picture(self, result: dict[str, Any], *, every_figure: bool = False) -> str:
+        return "<svg/>"
 
 
 def write_run(folder: Path, spec: TrialSpec, result: dict[str, Any] | None = None) -> None:
@@ -369,3 +372,11 @@ def test_what_happens_outside_any_command_ends_in_one_line_too(
 
     monkeypatch.setattr("loratrial.cli.app", fail)
     assert command() == (code, "", line)
+
+
+def test_show_draws_a_picture_or_says_why_not(library: Library, command: Any) -> None:
+    write_run(Path("mine"), load("trial.toml"), RESULT)
+    assert command("show", "mine", "--svg", "result.svg") == (0, "", "")
+    assert Path("result.svg").read_text() == "<svg/>"
+    code, _, err = command("show", "mine", "--svg", "nowhere/result.svg")
+    assert (code, err.count("\n")) == (2, 1)

@@ -106,7 +106,7 @@ def run(
     if _holds_run(folder, spec):
         if _result_file(folder).is_file():
             typer.echo(f"{folder} holds this run already; to run it anew: add --again", err=True)
-            _show(folder, as_json)
+            _print_result(_result_of(folder), folder, as_json)
             return
         progress.say(f"continuing the unfinished run in {folder}")
         with _resumable(folder):
@@ -170,6 +170,10 @@ def show(
     every_figure: Annotated[
         bool, typer.Option("--all", help="Every figure of the task, not the headline ones alone.")
     ] = False,
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", metavar="FILE", help="Draw the tables into an SVG file, and print nothing."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the result of a finished run again.
@@ -177,9 +181,14 @@ def show(
     \b
     Example:
       loratrial show runs/notes-smollm2-1a2b3c4d --all
+      loratrial show runs/notes-smollm2-1a2b3c4d --svg result.svg
     """
     _require_run(folder)
-    _show(folder, as_json, every_figure)
+    result = _result_of(folder)
+    if svg:
+        _draw(result, svg, every_figure)
+    else:
+        _print_result(result, folder, as_json, every_figure)
 
 
 @app.command()
@@ -316,12 +325,21 @@ def _unused(folder: Path) -> Path:
     return unused
 
 
-def _show(folder: Path, as_json: bool, every_figure: bool = False) -> None:
+def _result_of(folder: Path) -> dict[str, Any]:
     from loratrial.evidence.folder import read_object
 
     if not _result_file(folder).is_file():
         raise RunFolderError(f"{folder} has no result yet; continue it with: loratrial resume {folder}")
-    _print_result(read_object(_result_file(folder)), folder, as_json, every_figure)
+    return read_object(_result_file(folder))
+
+
+def _draw(result: dict[str, Any], path: Path, every_figure: bool) -> None:
+    from loratrial.evidence.table import picture
+
+    try:
+        path.write_text(picture(result, every_figure=every_figure), encoding="utf-8")
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be written ({error.strerror}); name another file") from None
 
 
 def _print_result(result: dict[str, Any], folder: Path, as_json: bool, every_figure: bool = False) -> None:

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from loratrial.evidence.figures import build_result
-from loratrial.evidence.table import difference_text, plain, render, sentences, value_text
+from loratrial.evidence.table import difference_text, picture, plain, render, sentences, value_text
 
 SHARE = {"name": "recall", "label": "recall", "kind": "share", "better": "higher"}
 MEAN = {"name": "cost", "label": "cost", "kind": "mean", "better": "lower"}
@@ -41,6 +41,14 @@ def test_a_result_read_from_its_file_makes_the_same_table(pristine, result):
 def test_the_table_has_the_headline_figures_only_unless_all_are_asked_for(result):
     assert "pass@3" not in plain(result)
     assert "pass@3" in plain(result, every_figure=True)
+
+
+def test_the_picture_holds_the_table_and_loads_nothing(result):
+    drawn = picture(result)
+    assert drawn.startswith("<svg")
+    assert "warm" in drawn
+    for outside in ("url(http", "@import", "<script"):
+        assert outside not in drawn
 
 
 def test_the_table_has_every_arm_figure_reference_and_number_of_items(result):

@@ -3,10 +3,12 @@
 Left out: any figure that the result does not hold, and colour as a carrier of meaning.
 """
 
+import re
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +19,7 @@ ORACLE = "oracle"
 """The reference that sees the labels: a ceiling, not a rival."""
 
 _PLAIN_WIDTH = 200
+_PICTURE_WIDTH = 100
 _REFERENCE_FIGURES = 4
 
 
@@ -44,6 +47,15 @@ def plain(result: Result, *, every_figure: bool = False) -> str:
     with console.capture() as captured:
         console.print(render(result, every_figure=every_figure))
     return "\n".join(line.rstrip() for line in captured.get().splitlines()).rstrip() + "\n"
+
+
+def picture(result: Result, *, every_figure: bool = False) -> str:
+    """As `render`, drawn as a terminal: an SVG that loads nothing from anywhere."""
+    # the template of rich asks a server for its font; the viewer's own monospace font does as well
+    template = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    console = Console(file=StringIO(), width=_PICTURE_WIDTH, record=True, force_terminal=True)
+    console.print(render(result, every_figure=every_figure))
+    return console.export_svg(title=f"loratrial: {result['trial']}", code_format=template, unique_id="result")
 
 
 def sentences(result: Result, split: str) -> list[str]:
