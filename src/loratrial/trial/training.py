@@ -54,6 +54,18 @@ def train(run: OpenedRun, policy: Policy, arm: str, progress: Progress) -> dict[
     return {"adapter_sha256": digest, "version": policy.version, "reload_difference": difference}
 
 
+def training_waves(run: OpenedRun, spec: GrpoArm | ReinforceArm) -> list[list[Place]]:
+    """The groups that an arm learns from, wave by wave: those begun before `max_groups` were sampled."""
+    kept: list[list[Place]] = []
+    n_groups = 0
+    for wave in waves_of(run.training_places(spec), spec.parallel_streams):
+        if spec.max_groups is not None and n_groups >= spec.max_groups:
+            break
+        kept.append(wave)
+        n_groups += len(wave)
+    return kept
+
+
 class _Record:
     """The learning record and the checkpoints of one arm."""
 
@@ -104,7 +116,7 @@ class _Record:
 def _train_on_samples(
     run: OpenedRun, policy: Policy, arm: str, spec: GrpoArm | ReinforceArm, progress: Progress
 ) -> None:
-    waves = _limited(waves_of(run.training_places(spec), spec.parallel_streams), spec.max_groups)
+    waves = training_waves(run, spec)
     reference = policy.state() if policy.version else None
     optimizer = Optimizer(policy.parameters, spec.learning_rate, spec.weight_decay, spec.gradient_clip)
     record = _Record(run, policy, optimizer, arm)
@@ -154,19 +166,6 @@ def _train_supervised(
             line = {"update": number, "examples": batch, "learning_rate": rate, **figures}
             record.add([{**line, "learning_seconds": clock.lap()}], 0)
             stage.advance(1, f"loss {figures['loss']:.3f}")
-
-
-def _limited(waves: list[list[Place]], max_groups: int | None) -> list[list[Place]]:
-    """The waves that are begun before `max_groups` groups were sampled."""
-    if max_groups is None:
-        return waves
-    kept, n_groups = [], 0
-    for wave in waves:
-        if n_groups >= max_groups:
-            break
-        kept.append(wave)
-        n_groups += len(wave)
-    return kept
 
 
 def _examples(run: OpenedRun, policy: Policy, limit: int | None) -> list[Example]:
