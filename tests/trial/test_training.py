@@ -170,7 +170,10 @@ def test_gradient_checkpointing_and_candidates_per_pass_leave_the_adapter_as_it_
         "one by one": ("model.candidates_per_pass=1",),
     }.items():
         folder = run_letters(
-            tmp_path / name, "arms.trained.learning_rate=1e-4", *overrides, text=one_arm(GRPO)
+            tmp_path / name,
+            "arms.trained.learning_rate=1e-4",
+            *overrides,
+            text=one_arm(GRPO, "max_groups = 3"),
         )
         ends[name] = policy_of(folder, "trained").state()
     for name, value in ends["plain"].items():

@@ -235,7 +235,7 @@ def test_a_reward_that_is_no_number_stops_the_walk(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("parallel", [0, 1, 2])
 def test_a_walk_cut_anywhere_goes_on_to_the_same_bytes_without_asking_twice(tmp_path, parallel):
-    of, whole = task(items=3), tmp_path / "whole"
+    of, whole = task(items=2), tmp_path / "whole"
     walks = ("train-0", "train-1")
     run(Scripted(answers), of, whole, parallel, walks=walks)
     lines = whole.read_bytes().splitlines(keepends=True)
@@ -246,9 +246,9 @@ def test_a_walk_cut_anywhere_goes_on_to_the_same_bytes_without_asking_twice(tmp_
         run(policy, of, path, parallel, learned.append, walks=walks)
         assert path.read_bytes() == whole.read_bytes()
         n_asked = len(policy.prompts)
-        n_kept = 18 - n_asked
+        n_kept = 12 - n_asked
         assert n_kept <= n_lines // 3 < n_kept + (parallel or 3)
-        assert [group.ordinal for groups in learned for group in groups] == list(range(n_kept, 18))
+        assert [group.ordinal for groups in learned for group in groups] == list(range(n_kept, 12))
 
 
 def test_progress_tells_the_mean_reward_of_each_wave(tmp_path):
