@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-COVERED := tasks evidence learning
+COVERED := tasks evidence learning policy trial statistics
 
 .PHONY: help demo test lint types docs
 .DEFAULT_GOAL := help
