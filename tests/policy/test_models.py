@@ -36,7 +36,7 @@ def hub(saved, tmp_path, monkeypatch):
     """A hub that has `owner/small`, and records which files it was asked for."""
     asked = []
 
-    def download(repo, revision, allow_patterns):
+    def download(repo, revision, allow_patterns, local_files_only):
         asked.append(allow_patterns)
         if repo != "owner/small":
             raise OSError("no such repository\nmore about it")
@@ -208,6 +208,20 @@ def test_the_published_bases_are_described_without_a_hub(hub, base, n_positions)
     assert description.tokenizer is None
     assert "token counts estimated from characters" in description.note
     assert description.identity == {"base": base, "revision": COMMIT}
+
+
+def test_a_published_base_is_described_without_waiting_for_the_hub(monkeypatch):
+    asked = []
+
+    def download(repo, **settings):
+        asked.append(settings["local_files_only"])
+        raise OSError("not on this machine")
+
+    monkeypatch.setattr(models, "snapshot_download", download)
+    describe_base("Qwen/Qwen3-4B", COMMIT)
+    with pytest.raises(ModelError):
+        load_base("Qwen/Qwen3-4B", COMMIT)
+    assert asked == [True, False]
 
 
 def test_a_published_base_still_needs_its_revision(hub):

@@ -159,7 +159,7 @@ def test_the_published_trial_is_planned_offline_from_published_facts():
     assert found["base"]["base"] == "Qwen/Qwen3-4B"
     assert (found["base_parameters"], found["adapter_parameters"]) == (4_022_468_096, 33_030_144)
     assert found["counts"].startswith("prompts estimated as characters / 4")
-    assert found["warnings"][0].startswith("not obtainable from the hub")
+    assert found["warnings"][0].startswith("not fetched yet")
     grpo = arms(found)["grpo"]
     assert (grpo["groups"], grpo["candidates"], grpo["updates"]) == (100, 4, 100)
     assert grpo["completion_tokens"] == 100 * 4 * 8192

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from huggingface_hub import snapshot_download
+from huggingface_hub.utils import logging as hub_logging
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -97,7 +98,7 @@ def load_base(
     folder, identity = _find(base, revision, say, with_weights=True)
     tokenizer = _load_tokenizer(base, folder)
     say(f"loading {base}")
-    with _one_line_errors(base), _no_progress_bars():
+    with _one_line_errors(base), _quiet_libraries():
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=DTYPES[dtype],
@@ -114,8 +115,8 @@ def load_base(
 def describe_base(base: str, revision: str | None = None) -> BaseDescription:
     """What is known of a base model without loading, or downloading, its weights.
 
-    The identity is the one that `load_base` gives. A model of `KNOWN_FACTS` that is not at hand (no hub,
-    nothing cached) is described from those facts, with no tokenizer and a note.
+    The identity is the one that `load_base` gives. A model of `KNOWN_FACTS` that is not on this machine is
+    described from those facts, with no tokenizer and a note, and without a wait for the hub.
 
     Raises:
         ModelError: as for `load_base`.
@@ -125,12 +126,14 @@ def describe_base(base: str, revision: str | None = None) -> BaseDescription:
     if base == bundled.BUNDLED_NAME and not bundled.is_cached():
         return _description(_bundled_identity(), known_config(base), None, "not fetched yet")
     try:
-        folder, identity = _find(base, revision, lambda message: None, with_weights=False)
+        folder, identity = _find(
+            base, revision, lambda message: None, with_weights=False, only_local=base in KNOWN_FACTS
+        )
     except ModelError:
         if base not in KNOWN_FACTS or not revision:
             raise
         identity = {"base": base, "revision": revision}
-        return _description(identity, known_config(base), None, "not obtainable from the hub")
+        return _description(identity, known_config(base), None, "not fetched yet")
     with _one_line_errors(base):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     return _description(identity, config, _load_tokenizer(base, folder))
@@ -183,7 +186,7 @@ def n_parameters_of(config: PreTrainedConfig) -> int:
 
 
 def _find(
-    base: str, revision: str | None, say: Progress, *, with_weights: bool
+    base: str, revision: str | None, say: Progress, *, with_weights: bool, only_local: bool = False
 ) -> tuple[Path, Mapping[str, str]]:
     """The folder that holds a base's files, and the base's identity."""
     if base == bundled.BUNDLED_NAME:
@@ -206,8 +209,12 @@ def _find(
     patterns = [*SMALL_FILES, "model*.safetensors"] if with_weights else SMALL_FILES
     say(f"looking up {base} at {revision}")
     try:
-        with _no_progress_bars():
-            snapshot = Path(snapshot_download(base, revision=revision, allow_patterns=patterns))
+        with _quiet_libraries():
+            snapshot = Path(
+                snapshot_download(
+                    base, revision=revision, allow_patterns=patterns, local_files_only=only_local
+                )
+            )
     except Exception as error:
         raise ModelError(
             f"cannot get {base} at revision {revision} from the hub ({_first_line(error)}): check the name, "
@@ -320,12 +327,15 @@ def _one_line_errors(base: str) -> Iterator[None]:
 
 
 @contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    """Keep the libraries' bars off the terminal, which belongs to this package's own progress."""
+def _quiet_libraries() -> Iterator[None]:
+    """Keep the libraries' bars and warnings of retries off the terminal, which belongs to this package."""
+    verbosity = hub_logging.get_verbosity()
+    hub_logging.set_verbosity(hub_logging.ERROR)
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
+        hub_logging.set_verbosity(verbosity)
         if shown:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
