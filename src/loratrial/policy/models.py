@@ -5,6 +5,7 @@ revision. Weights are read from safetensors only and no code of a repository is 
 quantized loading, models split over devices.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -330,7 +331,7 @@ def _one_line_errors(base: str) -> Iterator[None]:
 def _quiet_libraries() -> Iterator[None]:
     """Keep the libraries' bars and warnings of retries off the terminal, which belongs to this package."""
     verbosity = hub_logging.get_verbosity()
-    hub_logging.set_verbosity(hub_logging.ERROR)
+    hub_logging.set_verbosity(logging.ERROR)
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
