@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
+from loratrial.policy.completion import Completion
 from loratrial.policy.models import load_base
 from loratrial.policy.policy import Policy
 
@@ -38,6 +39,11 @@ def random_ids(n: int, seed: int) -> list[int]:
 def lengths_to_ids(lengths: Sequence[int], seed: int = 5) -> list[list[int]]:
     """A completion of bytes of each length."""
     return [random_ids(length, seed + index) for index, length in enumerate(lengths)]
+
+
+def said(completions: Sequence[Sequence[int]]) -> list[Completion]:
+    """Completions of plain text, by their tokens."""
+    return [Completion(ids) for ids in completions]
 
 
 def plain_logprobs(model, prompt_ids, completions, temperature):

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from loratrial.spec.arms import ARM_MODELS
+from loratrial.spec.arms import ARM_MODELS, PRICE_MODELS, TokenPrice
 from loratrial.spec.models import (
     AdapterSpec,
     EvaluationSpec,
@@ -73,6 +73,14 @@ One table an arm; `NAME` is of small letters, digits, `-` and `_`. `method` says
 which other keys its table has.
 """
 
+_PRICES = """\
+## `[arms.NAME.token_price]`
+
+What each reasoning token costs: an arm that has this table learns from (raw reward - price x reasoning
+tokens), the raw reward stays as it is, and evaluation knows no price. `controller` says how the price moves
+from update to update, and which other keys the table has.
+"""
+
 _TABLES: tuple[tuple[str, type[BaseModel]], ...] = (
     ("[trial]", TrialSection),
     ("[model]", ModelSpec),
@@ -93,6 +101,9 @@ def page() -> str:
     parts.append(_ARMS)
     for method, model in ARM_MODELS.items():
         parts.append(_section(f'`method = "{method}"`', model, level="###", skip=("method",)))
+    parts.append(_PRICES)
+    for controller, model in PRICE_MODELS.items():
+        parts.append(_section(f'`controller = "{controller}"`', model, level="###", skip=("controller",)))
     return "\n".join(parts)
 
 
@@ -134,6 +145,8 @@ def _type(annotation: Any) -> str:
         return f"{inner} {bounds}".strip()
     if origin is Literal:
         return " or ".join(f"`{json.dumps(value)}`" for value in arguments)
+    if annotation == TokenPrice or set(arguments) == set(PRICE_MODELS.values()):
+        return "table"
     if origin in (Union, UnionType):
         return " or ".join(_type(part) for part in arguments if part is not type(None))
     if origin in (tuple, list):

@@ -200,12 +200,18 @@ class Writer:
                     messages_sha256=messages_sha256(prompt),
                     prompt_ids_sha256=ids_sha256(list(prompt[1].content.encode())),
                     n_prompt_tokens=len(prompt[1].content),
+                    mode="text",
+                    rotation=0,
                     token_ids=tuple(ids),
+                    supplied_ids=(),
+                    n_reasoning=max(0, len(ids) - 1),
                     text=text,
                     finish="stop",
                     logprobs=tuple(-0.5 for _ in ids),
                     reading=reading,
                     score=score,
+                    price=None,
+                    priced_reward=None,
                     carried=candidate == 0,
                 )
             )

@@ -28,13 +28,13 @@ def test_a_run_that_still_runs_can_have_its_result_built(run):
 def test_the_primary_figure_is_the_mean_over_items_of_the_mean_over_candidates(pristine, result):
     groups = list(read_groups(pristine / "evaluation/trained/eval-7.jsonl"))
     means = [sum(record.score.figures["recall"] for record in group) / len(group) for group in groups]
-    cell = result["splits"]["eval"]["arms"]["trained"]["seeds"]["7"]["recall"]
+    cell = result["sections"]["eval"]["arms"]["trained"]["seeds"]["7"]["recall"]
     assert cell["mean"] == pytest.approx(sum(means) / len(means), abs=1e-12)
     assert cell["n_items"] == 12
 
 
 def test_pooled_differences_have_items_and_not_seeds_as_their_number(result):
-    split = result["splits"]["eval"]
+    split = result["sections"]["eval"]
     assert split["seeds"] == [7, 8]
     pooled = split["differences"]["trained"]["pooled"]["recall"]
     assert (pooled["n_items"], pooled["n_clusters"]) == (12, 5)
@@ -52,12 +52,14 @@ def test_tokens_validity_reward_and_pass_at_k_stand_beside_the_tasks_own_figures
         ("pass_at_k", "pass@3"),
         ("reward", "raw reward"),
         ("valid", "valid"),
+        ("reasoning_tokens", "reasoning tokens"),
+        ("truncated", "truncated"),
         ("tokens", "tokens"),
     ]
 
 
 def test_the_training_split_is_labelled_in_sample_wherever_it_stands(result):
-    assert {name: split["in_sample"] for name, split in result["splits"].items()} == {
+    assert {name: split["in_sample"] for name, split in result["sections"].items()} == {
         "eval": False,
         "train": True,
     }
@@ -71,13 +73,13 @@ def test_an_evaluation_on_the_training_split_itself_is_in_sample(tmp_path):
             super().evaluate(arm, "train", seed, version)
 
     OnTrain(tmp_path / "run", text).write()
-    split = build_result(tmp_path / "run")["splits"]["train"]
+    split = build_result(tmp_path / "run")["sections"]["train"]
     assert split["in_sample"] is True
     assert split["seeds"] == [7, 8]
 
 
 def test_references_carry_their_own_state(result):
-    references = result["splits"]["eval"]["references"]
+    references = result["sections"]["eval"]["references"]
     assert references["oracle"]["recall"]["mean"] == 1.0
     assert references["empty"]["recall"]["mean"] == 0.0
     assert references["everything"]["extra"]["mean"] > 0

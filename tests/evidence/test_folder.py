@@ -57,14 +57,14 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
 def test_run_json_comes_back_with_its_format(tmp_path):
     folder = RunFolder(tmp_path)
     folder.write_run(trial="t", status="running")
-    assert folder.read_run() == {"format": 1, "trial": "t", "status": "running"}
+    assert folder.read_run() == {"format": 2, "trial": "t", "status": "running"}
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (None, "is no run folder"),
-        ('{"format": 2}', "has format 2; this version reads format 1"),
+        ('{"format": 1}', "has format 1; this version reads format 2"),
         ('{"status": "complete"}', "has format None"),
         ("{", "is no JSON"),
         ("[]", "is no JSON object"),

@@ -31,12 +31,18 @@ BASE = CandidateRecord(
     messages_sha256="a" * 64,
     prompt_ids_sha256="b" * 64,
     n_prompt_tokens=5,
+    mode="text",
+    rotation=0,
     token_ids=(1, 2),
+    supplied_ids=(),
+    n_reasoning=1,
     text="hi",
     finish="stop",
     logprobs=(-0.5, -1.25),
     reading=Reading(valid=True, state="s", facts=[["a", 1]], problem=""),
     score=Score(reward=1, figures={"recall": 0.5}, detail={"missing": ["b"]}),
+    price=None,
+    priced_reward=None,
     carried=True,
 )
 

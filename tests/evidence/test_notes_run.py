@@ -41,10 +41,10 @@ def test_a_notes_run_recounts_without_a_difference_and_shows_its_figures(notes_r
     assert report.differences == []
     recall = {
         arm: result["pooled"]["recall"]["mean"]
-        for arm, result in report.result["splits"]["eval"]["arms"].items()
+        for arm, result in report.result["sections"]["eval"]["arms"].items()
     }
     assert recall["base"] < recall["warm"] < recall["trained"]
-    assert report.result["splits"]["eval"]["references"]["oracle"]["recall"]["mean"] == 1.0
+    assert report.result["sections"]["eval"]["references"]["oracle"]["recall"]["mean"] == 1.0
     text = plain(report.result)
     assert all(label in text for label in ("Value recall", "Assignment F1", "copy_statements"))
 

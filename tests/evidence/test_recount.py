@@ -74,7 +74,7 @@ def test_the_same_trial_writes_the_same_bytes(pristine, tmp_path):
         (setting(carried=True), "carried is true, recounted false"),
         (setting(policy_version=77), "policy_version is 77"),
         (lambda value: value["logprobs"].append(-1.0), "log-probabilities for "),
-        (setting(token_ids=[1] * 97, logprobs=[-1.0] * 97), "97 tokens, the trial allows 96"),
+        (setting(token_ids=[1] * 97, logprobs=[-1.0] * 97), "97 tokens of free text, the trial allows 96"),
         (setting(finish="refused"), "a refused prompt has an answer"),
     ],
 )
@@ -216,7 +216,7 @@ def test_swapped_arms_are_seen_by_their_policy_even_when_their_names_are_rewritt
     ("old", "new", "message"),
     [
         ('"trial": "toy"', '"trial": "other"', 'trial is "other", recounted "toy"'),
-        ('"n_items": 12', '"n_items": 13', "splits.eval.n_items is 13, recounted 12"),
+        ('"n_items": 12', '"n_items": 13', "sections.eval.n_items is 13, recounted 12"),
         ('"control": "base",\n  "split"', '"split"', 'control is absent, recounted "base"'),
         ('"control": "base",', '"control": "base", "extra": [],', "extra is [], recounted absent"),
     ],
@@ -231,11 +231,11 @@ def test_a_changed_result_is_named_figure_by_figure(run, old, new, message):
 
 def test_a_figure_that_moved_by_a_millionth_is_a_difference(run):
     result = json.loads((run / "result.json").read_bytes())
-    result["splits"]["eval"]["differences"]["trained"]["pooled"]["recall"]["interval"][0] += 1e-6
+    result["sections"]["eval"]["differences"]["trained"]["pooled"]["recall"]["interval"][0] += 1e-6
     (run / "result.json").write_text(pretty(result))
     assert len(found(run)) == 1
     assert found(run)[0].startswith(
-        "result.json: splits.eval.differences.trained.pooled.recall.interval[0] is "
+        "result.json: sections.eval.differences.trained.pooled.recall.interval[0] is "
     )
 
 

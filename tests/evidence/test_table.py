@@ -22,7 +22,7 @@ def result(built):
 
 
 def interval(result, low, high, split="eval"):
-    figure = result["splits"][split]["differences"]["trained"]["pooled"]["recall"]
+    figure = result["sections"][split]["differences"]["trained"]["pooled"]["recall"]
     figure.update(difference=(low + high) / 2, interval=[low, high])
     return next(each for each in sentences(result, split) if each.startswith("trained"))
 
@@ -60,8 +60,8 @@ def test_the_table_has_every_arm_figure_reference_and_number_of_items(result):
 
 
 def test_a_figure_that_an_arm_lacks_is_an_empty_cell(result):
-    del result["splits"]["eval"]["differences"]["trained"]["pooled"]["extra"]
-    del result["splits"]["eval"]["arms"]["base"]["pooled"]["extra"]
+    del result["sections"]["eval"]["differences"]["trained"]["pooled"]["extra"]
+    del result["sections"]["eval"]["arms"]["base"]["pooled"]["extra"]
     row = next(line for line in plain(result).splitlines() if "unsupported" in line)
     assert row.split("│")[2].strip() == ""
 
@@ -98,7 +98,7 @@ def test_a_reference_that_no_arm_beats_is_said_and_the_oracle_is_not(result):
 
 
 def test_a_single_arm_is_compared_with_nothing(result):
-    result["splits"]["eval"].update(differences={}, references={})
+    result["sections"]["eval"].update(differences={}, references={})
     result["training"] = {}
     assert sentences(result, "eval") == ["One arm only: nothing is compared."]
     assert "training" not in plain(result).replace("split train", "")

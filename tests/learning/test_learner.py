@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_models import Recorder, assert_close_gradients, lengths_to_ids, make_policy, random_ids, stir
+from small_models import Recorder, assert_close_gradients, lengths_to_ids, make_policy, random_ids, said, stir
 
 from loratrial.learning import learner as module
 from loratrial.learning.group import Group
 from loratrial.learning.learner import Learner, Objective
 from loratrial.learning.optimizer import Optimizer
-from loratrial.policy.sampler import Completion
+from loratrial.policy.completion import Completion
 
 TEMPERATURE = 1.5
 GRPO = Objective("group_std", TEMPERATURE, clip_ratio=0.2, kl_penalty=0.3)
@@ -24,9 +24,9 @@ def group(rewards, ordinal=0, valid=None, lengths=None, policy=None, seed=5):
     logprobs = [[0.0] * n for n in lengths]
     if policy:
         with torch.no_grad():
-            logprobs = [value.tolist() for value in policy.logprobs(prompt, completions, TEMPERATURE)]
-    said = [Completion(ids, values) for ids, values in zip(completions, logprobs, strict=True)]
-    return Group(ordinal, prompt, said, rewards, valid or [True] * len(rewards))
+            logprobs = [value.tolist() for value in policy.logprobs(prompt, said(completions), TEMPERATURE)]
+    sampled = [Completion(ids, values) for ids, values in zip(completions, logprobs, strict=True)]
+    return Group(ordinal, [prompt] * len(rewards), sampled, rewards, valid or [True] * len(rewards))
 
 
 def recorded(policy, objective, groups, reference=None, per_pass=0):
@@ -37,7 +37,7 @@ def recorded(policy, objective, groups, reference=None, per_pass=0):
 
 
 def logprobs_of(policy, each):
-    return policy.logprobs(each.prompt_ids, [c.token_ids for c in each.completions], TEMPERATURE)
+    return policy.logprobs(each.prompts[0], each.completions, TEMPERATURE)
 
 
 def collected(policy):
@@ -181,7 +181,7 @@ def test_groups_that_teach_nothing_get_no_forward_pass_and_no_share_in_the_mean(
     (line,), found = recorded(policy, GRPO, [tied, teaching, invalid], reference)
     assert all(torch.equal(found[name], value) for name, value in expected.items())
     assert (line["loss"], line["kl"]) == (alone["loss"], alone["kl"])
-    assert set(scored) == {tuple(teaching.prompt_ids)}
+    assert set(scored) == {tuple(teaching.prompts[0])}
 
 
 def test_a_group_with_nothing_valid_says_so_whatever_its_rewards():

@@ -8,10 +8,11 @@ from small_models import Recorder, make_policy, plain_logprobs, random_ids
 
 from loratrial.learning.optimizer import Optimizer
 from loratrial.learning.warm_start import Example, batches, learning_rate_at, supervised_update
+from loratrial.policy.completion import Completion
 
 EXAMPLES = [
-    Example(random_ids(9, 1), [*random_ids(5, 2), 257]),
-    Example(random_ids(4, 3), [*random_ids(2, 4), 257]),
+    Example(random_ids(9, 1), Completion([*random_ids(5, 2), 257], finish="stop")),
+    Example(random_ids(4, 3), Completion([*random_ids(2, 4), 257], finish="stop")),
 ]
 
 
@@ -48,7 +49,7 @@ def test_the_loss_is_the_mean_over_completion_tokens_of_the_batch_and_prompts_ca
     policy, plain = make_policy(), make_policy()
     plain.model.set_attn_implementation("sdpa")
     expected = [
-        plain_logprobs(plain.model, each.prompt_ids, [each.completion_ids], 1.0)[0] for each in EXAMPLES
+        plain_logprobs(plain.model, each.prompt_ids, [each.completion.token_ids], 1.0)[0] for each in EXAMPLES
     ]
     loss = -torch.cat(expected).mean()
     loss.backward()

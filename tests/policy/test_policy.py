@@ -15,6 +15,7 @@ from small_models import (
     lengths_to_ids,
     plain_logprobs,
     random_ids,
+    said,
     stir,
 )
 
@@ -28,7 +29,7 @@ PROMPT, COMPLETIONS = random_ids(40, 1), lengths_to_ids((5, 3))
 def score(policy):
     """All log-probabilities of two completions, [8]."""
     with torch.no_grad():
-        return torch.cat(policy.logprobs(PROMPT, COMPLETIONS, 1.3))
+        return torch.cat(policy.logprobs(PROMPT, said(COMPLETIONS), 1.3))
 
 
 def base_score(name="tiny"):
@@ -113,7 +114,7 @@ def test_plain_peft_loads_what_is_saved_and_agrees_in_values_and_gradients(make_
     base = load_base(name).model
     plain = PeftModel.from_pretrained(base, str(tmp_path), is_trainable=True)
     expected = plain_logprobs(plain, PROMPT, COMPLETIONS, 1.3)
-    found = policy.logprobs(PROMPT, COMPLETIONS, 1.3)
+    found = policy.logprobs(PROMPT, said(COMPLETIONS), 1.3)
     torch.testing.assert_close(torch.cat(found), torch.cat(expected), rtol=0, atol=1e-5)
     ours = gradients(policy, found)
 
@@ -156,7 +157,7 @@ def test_off_lasts_as_long_as_its_context_also_when_that_fails(make_policy):
         assert not torch.equal(score(policy), on)
     assert torch.equal(score(policy), on)
     with pytest.raises(IndexError), policy.adapter_off():
-        policy.logprobs([999], [[1]], 1.0)
+        policy.logprobs([999], said([[1]]), 1.0)
     assert torch.equal(score(policy), on)
 
 
@@ -212,7 +213,7 @@ def test_gradient_checkpointing_computes_layers_again_and_gives_the_same_gradien
     for checkpointing in (False, True):
         policy = make_policy(gradient_checkpointing=checkpointing)
         with policy.training():
-            logprobs = policy.logprobs(PROMPT, COMPLETIONS, 1.5)
+            logprobs = policy.logprobs(PROMPT, said(COMPLETIONS), 1.5)
         found.append((torch.cat(logprobs).detach(), gradients(policy, logprobs)))
     assert passes == [0, 1, 0, 1, 1, 0]
     assert torch.equal(found[0][0], found[1][0])
@@ -248,4 +249,4 @@ def test_nothing_that_it_does_warns_or_asks_the_hub(tmp_path, monkeypatch):
         policy.set_state(policy.state())
         policy.save(tmp_path)
         policy.load(tmp_path)
-        torch.cat(policy.logprobs(PROMPT, COMPLETIONS, 1.0)).sum().backward()
+        torch.cat(policy.logprobs(PROMPT, said(COMPLETIONS), 1.0)).sum().backward()

@@ -8,8 +8,9 @@ import pytest
 import torch
 from small_models import random_ids
 
+from loratrial.policy.completion import Choice, Completion
 from loratrial.policy.policy import Policy
-from loratrial.policy.sampler import Completion, Race, Request, sample
+from loratrial.policy.sampler import Race, Request, sample
 
 PROMPT = random_ids(23, 1)
 OTHER_PROMPT = random_ids(9, 2)
@@ -139,8 +140,8 @@ def test_a_request_without_room_gets_empty_completions_and_changes_no_other(poli
 def test_sampler_and_trainer_agree_on_every_log_probability(policy, temperature):
     (group,) = policy.sample([Request(PROMPT, SEEDS, 20)], temperature)
     with torch.no_grad():
-        scored = policy.logprobs(PROMPT, [each.token_ids for each in group], temperature)
-        wrong = policy.logprobs(PROMPT, [each.token_ids for each in group], temperature**2 + 0.5)
+        scored = policy.logprobs(PROMPT, group, temperature)
+        wrong = policy.logprobs(PROMPT, group, temperature**2 + 0.5)
     for completion, values, others in zip(group, scored, wrong, strict=True):
         assert completion.logprobs == pytest.approx(values.tolist(), abs=1e-4)
         assert max(abs(a - b) for a, b in zip(completion.logprobs, others.tolist(), strict=True)) > 0.01
@@ -168,7 +169,8 @@ def test_winners_come_as_often_as_their_probability_says():
     n = 20_000
     logits = torch.tensor([1.0, 0.0, -1.0, 2.0])
     probabilities = (logits / 1.5).softmax(-1)
-    winners, logprobs = Race(range(n), 4).draw(logits.expand(n, 4), 1.5)
+    generators = [np.random.Generator(np.random.SFC64(seed)) for seed in range(n)]
+    winners, logprobs = Race(n, 4).draw(generators, logits.expand(n, 4), 1.5)
     counts = Counter(winners.tolist())
     chi_square = sum((counts[i] - n * float(p)) ** 2 / (n * float(p)) for i, p in enumerate(probabilities))
     assert chi_square < 11.34  # the 99th percentile with 3 degrees of freedom
@@ -177,11 +179,77 @@ def test_winners_come_as_often_as_their_probability_says():
 
 def test_a_generator_goes_on_where_its_row_stood_when_others_are_dropped():
     flat = torch.zeros(3, 50)
-    whole, dropped = Race([1, 2, 3], 50), Race([1, 2, 3], 50)
-    whole.draw(flat, 1.0)
-    dropped.draw(flat, 1.0)
-    dropped.keep([0, 2])
-    expected, _ = whole.draw(flat, 1.0)
-    found, logprobs = dropped.draw(flat[:2], 1.0)
+    first, second = ([np.random.Generator(np.random.SFC64(seed)) for seed in (1, 2, 3)] for _ in range(2))
+    whole, dropped = Race(3, 50), Race(3, 50)
+    whole.draw(first, flat, 1.0)
+    dropped.draw(second, flat, 1.0)
+    expected, _ = whole.draw(first, flat, 1.0)
+    found, logprobs = dropped.draw([second[0], second[2]], flat[:2], 1.0)
     assert found.tolist() == [expected[0], expected[2]]
     assert logprobs.tolist() == pytest.approx([-math.log(50)] * 2)
+
+
+LABELS = Choice(supplied_ids=(65, 58, 32), label_ids=(97, 98, 99, 100))
+
+
+def without(completion: Completion) -> Completion:
+    """The free text of a completion alone."""
+    n = completion.n_free
+    return Completion(completion.token_ids[:n], completion.logprobs[:n], completion.finish)
+
+
+def test_the_free_text_before_a_choice_is_what_is_drawn_without_one(policy):
+    (plain,) = draw(policy, Request(PROMPT, range(12), 9), eos_ids=range(0, 261, 30))
+    (group,) = draw(policy, Request(PROMPT, range(12), 9, LABELS), eos_ids=range(0, 261, 30))
+    for ours, theirs in zip(group, plain, strict=True):
+        assert_same(without(ours), theirs)
+        assert ours.token_ids[-1] in LABELS.label_ids
+    assert {each.finish for each in group} == {"stop", "length"}
+
+
+def test_a_label_is_the_winner_of_a_race_among_the_labels_over_plain_full_logits(policy, make_policy):
+    plain = make_policy(policy.base.identity["base"])
+    plain.model.set_attn_implementation("sdpa")
+    for cap in (0, 6):
+        (group,) = draw(policy, Request(PROMPT, SEEDS, cap, LABELS), eos_ids=range(0, 261, 30))
+        for seed, completion in zip(SEEDS, group, strict=True):
+            read = completion.token_ids[: completion.n_reasoning]
+            ids = torch.tensor([[*PROMPT, *read, *LABELS.supplied_ids]])
+            with torch.no_grad():
+                logits = (
+                    plain.model(input_ids=ids, use_cache=False).logits[0, -1, list(LABELS.label_ids)] / 1.5
+                )
+            noise = np.random.Generator(np.random.SFC64([seed, 1])).standard_exponential(4, dtype=np.float32)
+            winner = int((logits - torch.from_numpy(noise).log()).argmax())
+            assert LABELS.label_ids[winner] == completion.token_ids[-1]
+            assert completion.logprobs[-1] == pytest.approx(float(logits.log_softmax(-1)[winner]), abs=1e-5)
+
+
+def test_without_room_for_text_the_label_comes_at_once(policy):
+    (group,) = draw(policy, Request(PROMPT, range(40), 0, LABELS))
+    assert {len(each.token_ids) for each in group} == {1}
+    assert {each.n_reasoning for each in group} == {0}
+    assert len({each.token_ids[0] for each in group}) > 1
+
+
+def test_rows_that_choose_beside_rows_that_still_write_are_as_alone(policy):
+    ends = range(0, 261, 5)
+    requests = [
+        Request(PROMPT, range(20, 26), 12, LABELS),
+        Request(OTHER_PROMPT, range(30, 34), 7),
+        Request(random_ids(5, 9), range(50, 53), 0, Choice((70,), (1, 2))),
+    ]
+    together = draw(policy, *requests, eos_ids=ends)
+    for request, group in zip(requests, together, strict=True):
+        for seed, completion in zip(request.seeds, group, strict=True):
+            alone = Request(request.prompt_ids, [seed], request.max_tokens, request.choice)
+            assert_same(completion, draw(policy, alone, eos_ids=ends)[0][0])
+
+
+@pytest.mark.parametrize("cap", [0, 8])
+def test_sampler_and_trainer_agree_on_every_log_probability_of_a_choice(policy, cap):
+    with torch.no_grad():
+        (group,) = sample(policy.model, [Request(PROMPT, range(60, 70), cap, LABELS)], 1.5, range(0, 261, 9))
+        scored = policy.logprobs(PROMPT, group, 1.5)
+    for completion, values in zip(group, scored, strict=True):
+        assert completion.logprobs == pytest.approx(values.tolist(), abs=1e-4)

@@ -128,7 +128,7 @@ def _leave_incomplete(run):
 
 def _be_of_another_format(run):
     path = run / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 2}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 1}))
 
 
 def _break_arm_file(run):

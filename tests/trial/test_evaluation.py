@@ -59,7 +59,7 @@ def test_each_evaluation_seed_draws_anew(still):
 
 def test_the_training_split_is_evaluated_beside_and_labelled_in_sample(still):
     result = json.loads((still / "result.json").read_text())
-    assert {split: found["in_sample"] for split, found in result["splits"].items()} == {
+    assert {split: found["in_sample"] for split, found in result["sections"].items()} == {
         "eval": False,
         "train": True,
     }

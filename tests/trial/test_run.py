@@ -277,4 +277,4 @@ def test_a_base_that_changed_since_trains_nothing_into_the_run(unfinished, monke
 def test_run_trial_returns_the_result_that_it_writes(tmp_path):
     result = run_trial(letters_trial(text=BASE_ONLY), tmp_path / "run", SilentProgress(), "test")
     assert result == json.loads((tmp_path / "run/result.json").read_text())
-    assert set(result["splits"]["eval"]["arms"]) == {"base"}
+    assert set(result["sections"]["eval"]["arms"]) == {"base"}

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from letters_task import TRIAL, LettersTask, letters_trial
-from small_models import random_ids
+from small_models import random_ids, said
 from whole_runs import learned, ledger, lines_of, repeatable, resume, run_letters
 
 from loratrial.errors import RunFolderError, ScorerError
@@ -41,7 +41,7 @@ def policy_of(folder, arm=None):
 
 def score(policy):
     with torch.no_grad():
-        return torch.cat(policy.logprobs(random_ids(40, 1), [random_ids(8, 2)], 1.5))
+        return torch.cat(policy.logprobs(random_ids(40, 1), said([random_ids(8, 2)]), 1.5))
 
 
 def test_a_trained_adapter_is_on_disk_as_it_was_trained_and_differs_from_where_it_started(finished):
@@ -69,7 +69,7 @@ def test_an_arm_starts_from_its_parent_and_counts_its_updates_on(finished):
         prompt = policy.prompt_ids([{"role": "user", "content": f"{item.public['ask']}|"}])
         for record in group:
             with torch.no_grad():
-                (values,) = policy.logprobs(prompt, [record.token_ids], 1.5)
+                (values,) = policy.logprobs(prompt, said([record.token_ids]), 1.5)
             assert record.logprobs == pytest.approx(values.tolist(), abs=1e-4)
 
 
@@ -143,8 +143,8 @@ def test_supervised_examples_carry_gold_and_show_no_answer(tmp_path, monkeypatch
     for example in (example for batch in seen for example in batch):
         text = policy.tokenizer.decode(example.prompt_ids)
         prompt = text.partition("user\n")[2].partition("<|im_end|>")[0]
-        assert example.completion_ids[-1] in policy.eos_ids
-        found[prompt] = policy.decode(example.completion_ids)
+        assert example.completion.token_ids[-1] in policy.eos_ids
+        found[prompt] = policy.text(example.completion)
     assert found == expected
 
 

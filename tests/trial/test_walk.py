@@ -12,7 +12,7 @@ from loratrial.errors import ScorerError
 from loratrial.evidence.ledger import LedgerWriter, ids_sha256, messages_sha256, read_groups
 from loratrial.evidence.opened import Place
 from loratrial.evidence.order import walk_order
-from loratrial.policy.sampler import Completion
+from loratrial.policy.completion import Completion
 from loratrial.seeds import candidate_seed
 from loratrial.tasks.task import Item, Score, Stream
 from loratrial.trial.walk import Decoding, align, walk, waves_of
@@ -45,8 +45,8 @@ class Scripted:
         ids = [*self.say(bytes(request.prompt_ids).decode(), candidate).encode(), 257][: request.max_tokens]
         return Completion(ids, [-0.5] * len(ids), "stop" if ids[-1] == 257 else "length")
 
-    def decode(self, token_ids):
-        return bytes(token for token in token_ids if token < 256).decode(errors="replace")
+    def text(self, completion):
+        return bytes(token for token in completion.token_ids if token < 256).decode(errors="replace")
 
 
 def task(**options):
@@ -177,7 +177,7 @@ def test_a_group_is_on_disk_before_anyone_learns_from_it(tmp_path):
             assert [tuple(c.token_ids) for c in group.completions] == [r.token_ids for r in written]
             assert list(group.rewards) == [r.score.reward for r in written]
             assert list(group.valid) == [r.reading.valid for r in written]
-            assert ids_sha256(group.prompt_ids) == written[0].prompt_ids_sha256
+            assert ids_sha256(group.prompts[0]) == written[0].prompt_ids_sha256
 
     run(Scripted(answers), task(), path, parallel=2, learn=learn)
     assert seen == [[0, 1], [2, 3], [4], [5]]

@@ -12,10 +12,11 @@ from typing import Any
 from loratrial.errors import RunFolderError
 from loratrial.evidence.folder import FORMAT
 from loratrial.evidence.judge import answer_figures
-from loratrial.evidence.learning_record import read_updates
+from loratrial.evidence.learning_record import price_summary, read_updates
 from loratrial.evidence.ledger import CandidateRecord, read_groups
 from loratrial.evidence.opened import Evaluation, OpenedRun, open_run
 from loratrial.evidence.references import reference_values
+from loratrial.spec import cautions
 from loratrial.statistics.metrics import (
     PASS_AT_K,
     ItemValues,
@@ -29,6 +30,8 @@ from loratrial.statistics.paired import PairedDifference
 from loratrial.tasks.task import Figure
 
 TOKENS = "tokens"
+REASONING_TOKENS = "reasoning_tokens"
+TRUNCATED = "truncated"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,11 @@ class GroupSummary:
     seeds: tuple[int, ...]
     """Of its candidates: equal for arms that may be compared."""
     rewards: tuple[int | float, ...]
+    """Raw."""
+    lengths: tuple[int, ...]
+    """Reasoning tokens."""
+    prices: tuple[float | None, ...]
+    priced_rewards: tuple[float | None, ...]
     n_valid: int
     n_tokens: int
 
@@ -52,13 +60,22 @@ class GroupSummary:
 def summarize(group: Sequence[CandidateRecord]) -> GroupSummary:
     """One group of a ledger without its texts."""
     figures = [
-        {**answer_figures(record.reading, record.score), TOKENS: len(record.token_ids)} for record in group
+        {
+            **answer_figures(record.reading, record.score),
+            TOKENS: len(record.token_ids),
+            REASONING_TOKENS: record.n_reasoning,
+            TRUNCATED: int(record.finish == "length"),
+        }
+        for record in group
     ]
     return GroupSummary(
         group[0].walk,
         item_values(group[0].stream, group[0].item, figures),
         tuple(record.seed for record in group),
         tuple(record.score.reward for record in group),
+        tuple(record.n_reasoning for record in group),
+        tuple(record.price for record in group),
+        tuple(record.priced_reward for record in group),
         sum(record.reading.valid for record in group),
         sum(len(record.token_ids) for record in group),
     )
@@ -69,7 +86,7 @@ class Measured:
     """Everything that a run's ledgers say, without the texts."""
 
     evaluations: Mapping[tuple[str, str, int], Sequence[GroupSummary]]
-    """By arm, split and seed."""
+    """By arm, section and seed."""
     trainings: Mapping[str, Sequence[GroupSummary]]
     """By arm, for those that learned from their own samples."""
 
@@ -87,9 +104,11 @@ def measure(run: OpenedRun) -> Measured:
     """Read every ledger of a run, believing its scores."""
     return Measured(
         {
-            (arm, evaluation.split, evaluation.seed): [
+            (arm, evaluation.section, evaluation.seed): [
                 summarize(group)
-                for group in read_groups(run.folder.evaluation_ledger(arm, evaluation.split, evaluation.seed))
+                for group in read_groups(
+                    run.folder.evaluation_ledger(arm, evaluation.section, evaluation.seed)
+                )
             ]
             for arm in run.spec.evaluated_arms
             for evaluation in run.evaluations()
@@ -106,10 +125,10 @@ def result_of(run: OpenedRun, measured: Measured) -> dict[str, Any]:
 
     Raises RunFolderError, with what differs, when an arm was not measured as the control was.
     """
-    splits: dict[str, Any] = {}
-    for split in dict.fromkeys(evaluation.split for evaluation in run.evaluations()):
-        splits[split] = _split_result(
-            run, measured, [each for each in run.evaluations() if each.split == split]
+    sections: dict[str, Any] = {}
+    for section in dict.fromkeys(evaluation.section for evaluation in run.evaluations()):
+        sections[section] = _section_result(
+            run, measured, [each for each in run.evaluations() if each.section == section]
         )
     return {
         "format": FORMAT,
@@ -120,33 +139,39 @@ def result_of(run: OpenedRun, measured: Measured) -> dict[str, Any]:
         "split": run.spec.evaluation.split,
         "arms": {name: {"method": arm.method, "from": arm.parent} for name, arm in run.spec.arms.items()},
         "n_candidates": run.spec.evaluation_candidates,
-        "figures": [asdict(figure) for figure in _shown_figures(run, splits)],
-        "splits": splits,
+        "cautions": cautions(run.spec),
+        "figures": [asdict(figure) for figure in _shown_figures(run, sections)],
+        "sections": sections,
         "training": {arm: _training_result(run, arm, groups) for arm, groups in measured.trainings.items()},
     }
 
 
-def _shown_figures(run: OpenedRun, splits: Mapping[str, Any]) -> list[Figure]:
+def _shown_figures(run: OpenedRun, sections: Mapping[str, Any]) -> list[Figure]:
     """The task's figures in its order, the primary one first, then those that every task has; only measured
     ones."""
+    choosing = run.spec.evaluation_modes != ("text",)
     common = [
         Figure(PASS_AT_K, f"pass@{run.spec.evaluation_candidates}", "share", "higher", headline=False),
         Figure("reward", "raw reward", "mean", "higher", headline=False),
         Figure("valid", "valid", "share", "higher"),
-        Figure(TOKENS, "tokens", "mean", "neither"),
+        Figure(REASONING_TOKENS, "reasoning tokens", "mean", "neither", headline=choosing),
+        Figure(TRUNCATED, "truncated", "share", "neither", headline=choosing),
+        Figure(TOKENS, "tokens", "mean", "neither", headline=not choosing),
     ]
     own = {figure.name for figure in run.task.figures}
-    measured = {name for split in splits.values() for arm in split["arms"].values() for name in arm["pooled"]}
+    measured = {
+        name for section in sections.values() for arm in section["arms"].values() for name in arm["pooled"]
+    }
     figures = [*run.task.figures, *(figure for figure in common if figure.name not in own)]
     return [figure for figure in figures if figure.name in measured]
 
 
-def _split_result(run: OpenedRun, measured: Measured, evaluations: Sequence[Evaluation]) -> dict[str, Any]:
-    split = evaluations[0].split
+def _section_result(run: OpenedRun, measured: Measured, evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+    section, split = evaluations[0].section, evaluations[0].split
     seeds = [evaluation.seed for evaluation in evaluations]
     control = run.spec.trial.control
     of_arm = {
-        arm: {seed: measured.evaluations[arm, split, seed] for seed in seeds}
+        arm: {seed: measured.evaluations[arm, section, seed] for seed in seeds}
         for arm in run.spec.evaluated_arms
     }
     arms = {arm: _arm_result(groups) for arm, groups in of_arm.items()}
@@ -156,12 +181,14 @@ def _split_result(run: OpenedRun, measured: Measured, evaluations: Sequence[Eval
             continue
         if differing := unmatched(of_arm[arm], of_arm[control]):
             raise RunFolderError(
-                f"{run.folder.root}: arms {arm!r} and {control!r} were not measured alike on {split!r}: "
+                f"{run.folder.root}: arms {arm!r} and {control!r} were not measured alike on {section!r}: "
                 f"{'; '.join(differing[:5])}"
             )
         differences[arm] = _difference_result(of_arm[arm], of_arm[control])
     streams = run.task.dataset.split(split)
     return {
+        "split": split,
+        "mode": evaluations[0].mode,
         "in_sample": evaluations[0].in_sample,
         "seeds": seeds,
         "n_streams": len(streams),
@@ -230,11 +257,13 @@ def unmatched(
 
 def _training_result(run: OpenedRun, arm: str, groups: Sequence[GroupSummary]) -> dict[str, Any]:
     quarter = max(1, len(groups) // 4)
+    updates = list(read_updates(run.folder.updates(arm)))
     return {
         "groups": len(groups),
         "tied_groups": sum(group.tied for group in groups),
         "invalid_groups": sum(group.n_valid == 0 for group in groups),
-        "updates": sum(line.get("update") is not None for line in read_updates(run.folder.updates(arm))),
+        "updates": sum(line.get("update") is not None for line in updates),
+        "price": price_summary(updates),
         "candidates": sum(len(group.rewards) for group in groups),
         "tokens": sum(group.n_tokens for group in groups),
         "mean_reward_first_quarter": _mean_reward(groups[:quarter]),

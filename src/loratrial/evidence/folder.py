@@ -1,4 +1,4 @@
-"""The run folder, format 1: where each file lies, who may write, and how a file is replaced whole.
+"""The run folder, format 2: where each file lies, who may write, and how a file is replaced whole.
 
 What the files say is for the modules that write and read them; `docs/run-folder.md` describes them all.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from loratrial.errors import RunFolderError
 from loratrial.evidence.jsonio import parse, pretty
 
-FORMAT = 1
+FORMAT = 2
 """The version of the folder's layout that this package writes and reads."""
 
 
@@ -60,8 +60,12 @@ class RunFolder:
     def adapter(self, arm: str) -> Path:
         return self.arm(arm) / "adapter"
 
-    def evaluation_ledger(self, arm: str, split: str, seed: int) -> Path:
-        return self.root / "evaluation" / arm / f"{split}-{seed}.jsonl"
+    def evaluation_ledger(self, arm: str, section: str, seed: int) -> Path:
+        """`section` is the split, with the mode behind it where answers were not plain text."""
+        return self.root / "evaluation" / arm / f"{section}-{seed}.jsonl"
+
+    def qualification(self, arm: str) -> Path:
+        return self.arm(arm) / "qualification.json"
 
     @contextmanager
     def lock(self) -> Iterator[None]:

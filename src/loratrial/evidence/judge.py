@@ -17,8 +17,9 @@ REFUSED = "the prompt leaves no room for an answer"
 def judge(task: Task, item: Item, text: str, finish: Finish, state: State) -> tuple[Reading, Score]:
     """What the task makes of one answer to `item`, given with `state` carried in.
 
-    A refused prompt has no answer to read: its reading is invalid, and scored as such. Raises ScorerError
-    when the task fails or gives a number that is not finite: never a reward of 0.
+    `item` is as the prompt showed it (`tasks.choosing.shown`). A refused prompt has no answer to read: its
+    reading is invalid, and scored as such. Raises ScorerError when the task fails or gives a number that is
+    not finite: never a reward of 0.
     """
     where = f"stream {item.stream!r} item {item.index}"
     try:

@@ -5,7 +5,7 @@ norms and times, which only the training itself can know and which nothing here 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,29 +32,44 @@ def group_advantages(rewards: Sequence[float], kind: str) -> list[float]:
 
 
 def expected_group(
-    ordinal: int, rewards: Sequence[int | float], n_valid: int, advantage: str
+    ordinal: int,
+    rewards: Sequence[int | float],
+    n_valid: int,
+    advantage: str,
+    price: float | None = None,
+    lengths: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """What the record has to say of one group: all advantages are 0 when it is tied or has nothing valid."""
-    tied = len(set(rewards)) == 1
-    learns = not tied and n_valid > 0
-    return {
-        "group": ordinal,
-        "rewards": list(rewards),
-        "tied": tied,
-        "advantages": group_advantages(rewards, advantage) if learns else [0.0] * len(rewards),
-    }
+    """What the record has to say of one group: all advantages are 0 when it is tied or has nothing valid.
+
+    With a `price`, each of a candidate's `lengths` reasoning tokens costs so much of its reward; ties and
+    advantages are those of what is left.
+    """
+    said: dict[str, Any] = {"group": ordinal, "rewards": list(rewards)}
+    charged: Sequence[int | float] = rewards
+    if price:
+        charged = [reward - price * n for reward, n in zip(rewards, lengths, strict=True)]
+    values = _advantages_or_none(charged, n_valid, advantage)
+    if price is not None:
+        free = _advantages_or_none(rewards, n_valid, advantage)
+        said |= {"priced_rewards": list(charged), "price_changed": not _close(values, free)}
+    return {**said, "tied": len(set(charged)) == 1, "advantages": values}
+
+
+def _advantages_or_none(rewards: Sequence[int | float], n_valid: int, advantage: str) -> list[float]:
+    learns = len(set(rewards)) > 1 and n_valid > 0
+    return group_advantages(rewards, advantage) if learns else [0.0] * len(rewards)
 
 
 def group_differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     """What one group's entry of the record says otherwise."""
     differences = [
         f"{name} {found.get(name)!r}, recounted {expected[name]!r}"
-        for name in ("rewards", "tied")
-        if canonical(found.get(name)) != canonical(expected[name])
+        for name in ("rewards", "tied", "price_changed")
+        if canonical(found.get(name)) != canonical(expected.get(name))
     ]
-    advantages = found.get("advantages")
-    if not _close(advantages, expected["advantages"]):
-        differences.append(f"advantages {advantages!r}, recounted {expected['advantages']!r}")
+    for name in ("advantages", "priced_rewards"):
+        if name in expected and not _close(found.get(name), expected[name]):
+            differences.append(f"{name} {found.get(name)!r}, recounted {expected[name]!r}")
     return [f"group {expected['group']}: {difference}" for difference in differences]
 
 
@@ -74,6 +89,47 @@ def read_updates(path: Path) -> Iterator[dict[str, Any]]:
             if not isinstance(value, dict):
                 raise RunFolderError(f"{path}:{number}: not a JSON object")
             yield value
+
+
+def group_ordinals(line: Mapping[str, Any]) -> list[int]:
+    """The groups that one line of the record names; none when it has another form."""
+    return [group.get("group", -1) for group in _groups(line)]
+
+
+def price_trace(updates: Iterable[Mapping[str, Any]]) -> list[float]:
+    """The price that was charged at each look at new groups, in order; empty where there was none."""
+    trace: list[float] = []
+    previous: list[int] = []
+    for line in updates:
+        ordinals = group_ordinals(line)
+        if isinstance(line.get("price"), int | float) and ordinals != previous:
+            trace.append(line["price"])
+        previous = ordinals
+    return trace
+
+
+def price_summary(updates: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What a training was charged: the price at its first and last look, its range, and in how many groups it
+    changed any advantage; None where there was no price."""
+    trace = price_trace(updates)
+    if not trace:
+        return None
+    every = (group for line in updates for group in _groups(line))
+    changed = {group.get("group") for group in every if group.get("price_changed")}
+    return {
+        "first": trace[0],
+        "last": trace[-1],
+        "lowest": min(trace),
+        "highest": max(trace),
+        "changed_groups": len(changed),
+    }
+
+
+def _groups(line: Mapping[str, Any]) -> list[dict[str, Any]]:
+    groups = line.get("groups")
+    if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+        return []
+    return groups
 
 
 def _close(found: Any, expected: Sequence[float]) -> bool:

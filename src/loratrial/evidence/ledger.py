@@ -17,6 +17,7 @@ import numpy as np
 
 from loratrial.errors import RunFolderError
 from loratrial.evidence.jsonio import canonical, parse, sha256_text
+from loratrial.tasks.choosing import MODES, Mode
 from loratrial.tasks.task import Message, Reading, Score
 
 Finish = Literal["stop", "length", "refused"]
@@ -46,8 +47,16 @@ class CandidateRecord:
     prompt_ids_sha256: str
     """From `ids_sha256`."""
     n_prompt_tokens: int
+    mode: Mode
+    """How the answer was asked for."""
+    rotation: int
+    """By how many places the labels were moved on for it."""
     token_ids: tuple[int, ...]
-    """What the sampler emitted, (R,); an end-of-sequence id included."""
+    """What the sampler drew, (R,): free text, the id that ended it, the label where one was chosen."""
+    supplied_ids: tuple[int, ...]
+    """What was supplied before the label; empty for plain text."""
+    n_reasoning: int
+    """Tokens of the free text, the id that ended it left out: what a token price charges for."""
     text: str
     """Derived from `token_ids`, never the reverse."""
     finish: Finish
@@ -55,6 +64,11 @@ class CandidateRecord:
     """Of the distribution sampled from, (R,); written as the shortest decimals that name the same float32."""
     reading: Reading
     score: Score
+    """The reward in it is raw."""
+    price: float | None
+    """Of one reasoning token, in the training of an arm that has a token price."""
+    priced_reward: float | None
+    """Raw reward less price x reasoning tokens, where there is a price."""
     carried: bool
     """Whether the stream goes on from this candidate: candidate 0, whatever its reward."""
 
@@ -62,6 +76,7 @@ class CandidateRecord:
         """One line without its newline; raises ValueError for NaN and infinities."""
         value = {each.name: getattr(self, each.name) for each in fields(self)}
         value["token_ids"] = list(self.token_ids)
+        value["supplied_ids"] = list(self.supplied_ids)
         value["logprobs"] = [_shortest_float32(number) for number in self.logprobs]
         value["reading"] = reading_json(self.reading)
         value["score"] = score_json(self.score)
@@ -73,7 +88,10 @@ class CandidateRecord:
         value = _object(parse(line), _RECORD_FIELDS, "record")
         if value["finish"] not in FINISHES:
             raise ValueError(f"finish is {value['finish']!r}, not one of {', '.join(FINISHES)}")
+        if value["mode"] not in MODES:
+            raise ValueError(f"mode is {value['mode']!r}, not one of {', '.join(MODES)}")
         token_ids = _all_of(value["token_ids"], (int,), "token_ids")
+        value["supplied_ids"] = _all_of(value["supplied_ids"], (int,), "supplied_ids")
         logprobs = _all_of(value["logprobs"], (int, float), "logprobs")
         value["token_ids"] = token_ids
         value["logprobs"] = tuple(float(number) for number in logprobs)
@@ -86,12 +104,14 @@ class CandidateRecord:
 _Types = tuple[type, ...]
 _RECORD_FIELDS: dict[str, _Types] = {
     **dict.fromkeys(
-        ("walk", "arm", "stream", "messages_sha256", "prompt_ids_sha256", "text", "finish"), (str,)
+        ("walk", "arm", "stream", "messages_sha256", "prompt_ids_sha256", "mode", "text", "finish"), (str,)
     ),
     **dict.fromkeys(
         ("group", "item", "candidate", "n_candidates", "seed", "policy_version", "n_prompt_tokens"), (int,)
     ),
-    **dict.fromkeys(("token_ids", "logprobs"), (list,)),
+    **dict.fromkeys(("rotation", "n_reasoning"), (int,)),
+    **dict.fromkeys(("token_ids", "supplied_ids", "logprobs"), (list,)),
+    **dict.fromkeys(("price", "priced_reward"), (int, float, type(None))),
     **dict.fromkeys(("reading", "score"), (dict,)),
     "carried": (bool,),
 }

@@ -11,6 +11,7 @@ from loratrial.errors import RunFolderError
 from loratrial.evidence.folder import RunFolder
 from loratrial.evidence.order import walk_order
 from loratrial.spec import GrpoArm, ReinforceArm, TrialSpec, load
+from loratrial.tasks.choosing import Mode
 from loratrial.tasks.dataset import read
 from loratrial.tasks.registry import find_task
 from loratrial.tasks.task import Item, Stream, Task
@@ -24,12 +25,19 @@ class Evaluation:
     """One evaluation that every evaluated arm went through."""
 
     split: str
+    mode: Mode
     seed: int
     in_sample: bool
     """Whether trained arms learned from these very items."""
 
     @property
+    def section(self) -> str:
+        """What of the result it belongs to: the split, and the mode where answers are not plain text."""
+        return self.split if self.mode == "text" else f"{self.split}-{self.mode}"
+
+    @property
     def walk(self) -> str:
+        """The same for every mode, so that modes share their noise."""
         return f"eval-{self.seed}"
 
 
@@ -53,11 +61,18 @@ class OpenedRun:
     task: Task
 
     def evaluations(self) -> list[Evaluation]:
-        """Every evaluation of the trial: the compared split first, then the in-sample one if there is one."""
+        """Every evaluation of the trial: the compared split first, then the in-sample one if there is one,
+        each in every mode."""
         split = self.spec.evaluation.split
+        asked = [
+            (split, self.spec.evaluation.seeds, split == TRAIN_SPLIT),
+            (TRAIN_SPLIT, self.spec.in_sample_seeds, True),
+        ]
         return [
-            *(Evaluation(split, seed, split == TRAIN_SPLIT) for seed in self.spec.evaluation.seeds),
-            *(Evaluation(TRAIN_SPLIT, seed, True) for seed in self.spec.in_sample_seeds),
+            Evaluation(name, mode, seed, in_sample)
+            for name, seeds, in_sample in asked
+            for mode in self.spec.evaluation_modes
+            for seed in seeds
         ]
 
     def sampled_arms(self) -> dict[str, GrpoArm | ReinforceArm]:

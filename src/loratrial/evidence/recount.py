@@ -9,12 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from loratrial.errors import RunFolderError, ScorerError
+from loratrial.errors import DataError, RunFolderError, ScorerError
 from loratrial.evidence.figures import Measured, result_of
 from loratrial.evidence.findings import Findings, RecountReport, told
 from loratrial.evidence.folder import read_object
 from loratrial.evidence.opened import OpenedRun, open_run
-from loratrial.evidence.recount_ledger import recount_ledger
+from loratrial.evidence.recount_ledger import Sampled, recount_ledger
 from loratrial.evidence.recount_training import check_evaluated_version, recount_training
 from loratrial.evidence.results import result_differences
 from loratrial.spec import spec_hash
@@ -31,21 +31,22 @@ def recount(folder: Path) -> RecountReport:
     findings = Findings(folder)
     _check_head(run, findings)
     _check_strangers(run, findings)
+    _check_labels(run, findings)
     trainings = {arm: recount_training(run, arm, spec, findings) for arm, spec in run.sampled_arms().items()}
     evaluations = {
-        (arm, evaluation.split, evaluation.seed): recount_ledger(
+        (arm, evaluation.section, evaluation.seed): recount_ledger(
             run,
             arm,
-            run.folder.evaluation_ledger(arm, evaluation.split, evaluation.seed),
+            run.folder.evaluation_ledger(arm, evaluation.section, evaluation.seed),
             run.evaluation_places(evaluation),
-            run.spec.evaluation_candidates,
+            Sampled(run.spec.evaluation_candidates, evaluation.mode, run.spec.sampling.max_completion_tokens),
             findings,
         )
         for arm in run.spec.evaluated_arms
         for evaluation in run.evaluations()
     }
-    for (arm, split, seed), groups in evaluations.items():
-        path = run.folder.evaluation_ledger(arm, split, seed)
+    for (arm, section, seed), groups in evaluations.items():
+        path = run.folder.evaluation_ledger(arm, section, seed)
         check_evaluated_version(run, arm, path, groups, trainings.get(arm), findings)
     measured = Measured(
         {key: [group.summary for group in groups] for key, groups in evaluations.items()},
@@ -82,12 +83,20 @@ def _check_head(run: OpenedRun, findings: Findings) -> None:
                 findings.add(weights, None, f"SHA-256 {found}, arm.json says {entry['adapter_sha256']}")
 
 
+def _check_labels(run: OpenedRun, findings: Findings) -> None:
+    """Whether the task still proves its labels and its grader: for repairs, by running every candidate."""
+    try:
+        run.task.validate()
+    except (DataError, ScorerError) as error:
+        findings.add(run.folder.data / "targets.jsonl", None, told(error, run.folder.root))
+
+
 def _check_strangers(run: OpenedRun, findings: Findings) -> None:
     """Ledgers that the trial knows nothing of: samples that were drawn and are in no figure."""
     known = {
         *(run.folder.training_ledger(arm) for arm in run.sampled_arms()),
         *(
-            run.folder.evaluation_ledger(arm, evaluation.split, evaluation.seed)
+            run.folder.evaluation_ledger(arm, evaluation.section, evaluation.seed)
             for arm in run.spec.evaluated_arms
             for evaluation in run.evaluations()
         ),

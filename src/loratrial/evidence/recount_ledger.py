@@ -23,6 +23,16 @@ from loratrial.evidence.ledger import (
 )
 from loratrial.evidence.opened import OpenedRun, Place
 from loratrial.seeds import candidate_seed
+from loratrial.tasks.choosing import Mode, is_choice_task, rotation_of, shown, supplied_text
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """How the groups of a ledger have to have been sampled."""
+
+    n_candidates: int
+    mode: Mode
+    max_completion_tokens: int
 
 
 @dataclass(frozen=True)
@@ -40,14 +50,15 @@ def recount_ledger(
     arm: str,
     path: Path,
     places: Iterator[Place],
-    n_candidates: int,
+    sampled: Sampled,
     findings: Findings,
     *,
     may_end_early: bool = False,
 ) -> list[Recounted]:
     """The groups of one ledger, each compared with the place where it belongs; ends where order is lost.
 
-    With `may_end_early` the ledger may stop before the places do.
+    With `may_end_early` the ledger may stop before the places do. Prices, which hang on what was learned
+    before, are for `recount_training.py`.
     """
     findings.checked["ledgers"] += 1
     state: dict[tuple[str, str], str] = {}
@@ -57,12 +68,12 @@ def recount_ledger(
     try:
         for group in read_groups(path):
             place = next(places, None)
-            if problem := _misplaced(group[0], arm, place, n_candidates):
+            if problem := _misplaced(group[0], arm, place, sampled.n_candidates):
                 break
             assert place is not None
             key = place.walk, place.stream.id
             before = "" if place.first else state[key]
-            derived = _recount_group(run, group, place, before, path, line, findings)
+            derived = _recount_group(run, group, place, before, sampled, path, line, findings)
             state[key] = carried_state([record.reading for record in derived], before)
             found.append(Recounted(line, group[0].policy_version, summarize(derived)))
             line += len(group)
@@ -103,30 +114,38 @@ def _recount_group(
     group: Sequence[CandidateRecord],
     place: Place,
     state: str,
+    sampled: Sampled,
     path: Path,
     line: int,
     findings: Findings,
 ) -> list[CandidateRecord]:
     """The group with readings and scores derived again; what the ledger says otherwise goes to `findings`."""
-    prompt = messages_sha256(run.task.messages(place.item, state))
     derived = []
+    first_of: dict[int, CandidateRecord] = {}
     for offset, record in enumerate(group):
+        rotation = rotation_of(run.task, run.spec.sampling.rotate_labels, record.candidate)
+        item = shown(run.task, place.item, sampled.mode, rotation)
+        first = first_of.setdefault(rotation, record)
         expected = {
+            "mode": sampled.mode,
+            "rotation": rotation,
+            "n_reasoning": _n_reasoning(record),
+            "supplied_ids": [] if sampled.mode == "text" else list(group[0].supplied_ids),
             "seed": candidate_seed(
                 run.spec.trial.seed, place.walk, place.stream.id, place.item.index, record.candidate
             ),
-            "messages_sha256": prompt,
+            "messages_sha256": messages_sha256(run.task.messages(item, state)),
             "carried": record.candidate == 0,
-            "prompt_ids_sha256": group[0].prompt_ids_sha256,
-            "n_prompt_tokens": group[0].n_prompt_tokens,
+            "prompt_ids_sha256": first.prompt_ids_sha256,
+            "n_prompt_tokens": first.n_prompt_tokens,
             "policy_version": group[0].policy_version,
         }
-        reading, score = judge(run.task, place.item, record.text, record.finish, state)
-        true = replace(record, reading=reading, score=score)
+        reading, score = judge(run.task, item, record.text, record.finish, state)
+        true = replace(record, reading=reading, score=score, n_reasoning=_n_reasoning(record))
         derived.append(true)
         for what in chain(
-            _named_differences({name: getattr(record, name) for name in expected}, expected),
-            _form_differences(record, run),
+            _named_differences({name: _plain(getattr(record, name)) for name in expected}, expected),
+            _form_differences(record, run, sampled),
             _named_differences(reading_json(record.reading), reading_json(reading), "reading."),
             _named_differences(_flat_score(record), _flat_score(true), "score."),
         ):
@@ -137,15 +156,29 @@ def _recount_group(
     return derived
 
 
-def _form_differences(record: CandidateRecord, run: OpenedRun) -> Iterator[str]:
-    """Whether tokens, log-probabilities and the way it ended go together."""
+def _n_reasoning(record: CandidateRecord) -> int:
+    """The drawn tokens without the label, where there is one, and without what ended the free text."""
+    n_free = len(record.token_ids) - (record.mode != "text")
+    return max(0, n_free - (record.finish == "stop"))
+
+
+def _form_differences(record: CandidateRecord, run: OpenedRun, sampled: Sampled) -> Iterator[str]:
+    """Whether tokens, log-probabilities, text and the way it ended go together."""
     n_tokens = len(record.token_ids)
     if len(record.logprobs) != n_tokens:
         yield f"{len(record.logprobs)} log-probabilities for {n_tokens} tokens"
-    if n_tokens > run.spec.sampling.max_completion_tokens:
-        yield f"{n_tokens} tokens, the trial allows {run.spec.sampling.max_completion_tokens}"
-    if record.finish == "refused" and (n_tokens or record.text):
-        yield "a refused prompt has an answer"
+    n_free = n_tokens - (sampled.mode != "text" and record.finish != "refused")
+    if n_free > (0 if sampled.mode == "direct" else sampled.max_completion_tokens):
+        yield f"{n_free} tokens of free text, the trial allows {sampled.max_completion_tokens}"
+    if record.finish == "refused":
+        if n_tokens or record.text:
+            yield "a refused prompt has an answer"
+    elif sampled.mode != "text" and is_choice_task(run.task):
+        if not record.supplied_ids:
+            yield "nothing was supplied before the label"
+        answer = record.text.rpartition(supplied_text(run.task, sampled.mode))
+        if not answer[1] or answer[2].strip() not in run.task.labels:
+            yield f"the text ends in {_short(record.text[-20:])}, not in an answer"
 
 
 def _named_differences(found: dict[str, Any], expected: dict[str, Any], prefix: str = "") -> Iterator[str]:
@@ -155,6 +188,10 @@ def _named_differences(found: dict[str, Any], expected: dict[str, Any], prefix: 
         ours, theirs = found.get(name), expected.get(name)
         if canonical(ours) != canonical(theirs):
             yield f"{prefix}{name} is {_short(ours)}, recounted {_short(theirs)}"
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _flat_score(record: CandidateRecord) -> dict[str, Any]:

@@ -3,17 +3,26 @@
 Left out: losses, norms and times, which no file but the record itself can prove.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loratrial.errors import RunFolderError
 from loratrial.evidence.findings import Findings
-from loratrial.evidence.learning_record import expected_group, group_differences, read_updates
+from loratrial.evidence.learning_record import (
+    TOLERANCE,
+    expected_group,
+    group_differences,
+    group_ordinals,
+    price_trace,
+    read_updates,
+)
 from loratrial.evidence.opened import OpenedRun
-from loratrial.evidence.recount_ledger import Recounted, recount_ledger
-from loratrial.spec import GrpoArm, ReinforceArm
+from loratrial.evidence.prices import Outcome, expected_prices
+from loratrial.evidence.recount_ledger import Recounted, Sampled, recount_ledger
+from loratrial.spec import GrpoArm, ReinforceArm, ReplayedPrice
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,7 @@ def recount_training(
         arm,
         path,
         run.training_places(spec),
-        run.spec.training_candidates(arm),
+        Sampled(run.spec.training_candidates(arm), run.spec.sampling.mode, run.spec.training_cap(arm)),
         findings,
         may_end_early=spec.max_groups is not None,
     )
@@ -68,22 +77,39 @@ def _recount_updates(
     Gives the updates made, or None when the groups of the record are not those of the ledger.
     """
     path = run.folder.updates(arm)
+    prices = _Prices(run, arm, spec)
     n_seen = n_updates = 0
     first_number: int | None = None
     previous: list[int] = []
     for line, entry in enumerate(read_updates(path), start=1):
         findings.checked["updates"] += 1
-        ordinals = _ordinals(entry)
+        ordinals = group_ordinals(entry)
         again = bool(ordinals) and ordinals == previous
         start = n_seen - len(previous) if again else n_seen
         end = start + len(ordinals)
         if not ordinals or end > len(groups) or ordinals != list(range(start, end)):
             findings.add(path, line, f"groups {ordinals} where group {n_seen} of {len(groups)} comes next")
             return None
+        taken = groups[start:end]
+        if not again:
+            prices.look(taken)
         expected = [
-            expected_group(start + at, group.summary.rewards, group.summary.n_valid, spec.advantage)
-            for at, group in enumerate(groups[start:end])
+            expected_group(
+                start + at,
+                group.summary.rewards,
+                group.summary.n_valid,
+                spec.advantage,
+                prices.charged,
+                group.summary.lengths,
+            )
+            for at, group in enumerate(taken)
         ]
+        for what in prices.differences(entry):
+            findings.add(path, line, what)
+        if not again:
+            for group, derived in zip(taken, expected, strict=True):
+                for what in prices.ledger_differences(group, derived):
+                    findings.add(run.folder.training_ledger(arm), group.line, what)
         for said, derived in zip(entry["groups"], expected, strict=True):
             for what in group_differences(said, derived):
                 findings.add(path, line, what)
@@ -105,12 +131,47 @@ def _recount_updates(
     return n_updates
 
 
-def _ordinals(entry: dict[str, Any]) -> list[int]:
-    """The groups that one line of the record names; none when it has another form."""
-    groups = entry.get("groups")
-    if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
-        return []
-    return [group.get("group", -1) for group in groups]
+class _Prices:
+    """The prices of one arm's training, look by look."""
+
+    def __init__(self, run: OpenedRun, arm: str, spec: GrpoArm | ReinforceArm) -> None:
+        self._price = spec.token_price
+        self._outcomes: list[Outcome] = []
+        self._replayed: list[float] = []
+        self.charged: float | None = None
+        """At the last look; None where there is no price."""
+        if isinstance(self._price, ReplayedPrice):
+            self._replayed = price_trace(read_updates(run.folder.updates(self._price.of)))
+
+    def look(self, groups: Sequence[Recounted]) -> None:
+        """What these groups were charged, and what follows from them."""
+        if self._price is None:
+            return
+        charged = expected_prices(self._price, self._outcomes, self._replayed)
+        self.charged = charged[-1] if charged else None
+        rewards = [reward for group in groups for reward in group.summary.rewards]
+        lengths = [length for group in groups for length in group.summary.lengths]
+        self._outcomes.append((rewards, lengths))
+
+    def differences(self, entry: Mapping[str, Any]) -> Iterator[str]:
+        if not _same_price(entry.get("price"), self.charged):
+            yield f"price is {entry.get('price')!r}, recounted {self.charged!r}"
+
+    def ledger_differences(self, group: Recounted, derived: Mapping[str, Any]) -> Iterator[str]:
+        """What the ledger says otherwise of what one group was charged."""
+        priced = derived.get("priced_rewards", [None] * len(group.summary.rewards))
+        for found, expected in zip(group.summary.priced_rewards, priced, strict=True):
+            if not _same_price(found, expected):
+                yield f"priced_reward is {found!r}, recounted {expected!r}"
+        for found in group.summary.prices:
+            if not _same_price(found, self.charged):
+                yield f"price is {found!r}, recounted {self.charged!r}"
+
+
+def _same_price(found: Any, expected: float | None) -> bool:
+    if found is None or expected is None:
+        return found is expected
+    return isinstance(found, int | float) and math.isclose(found, expected, rel_tol=TOLERANCE, abs_tol=1e-15)
 
 
 def _check_versions(

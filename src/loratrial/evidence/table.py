@@ -31,7 +31,7 @@ def render(result: Result, *, every_figure: bool = False) -> RenderableType:
     if not every_figure:
         result = {**result, "figures": [figure for figure in result["figures"] if figure["headline"]]}
     parts: list[RenderableType] = []
-    for name, split in result["splits"].items():
+    for name, split in result["sections"].items():
         parts += [_split_table(result, name, split)]
         if split["references"]:
             parts += [Text(), _reference_table(result, split)]
@@ -145,7 +145,7 @@ def _difference(figure: dict[str, Any], difference: dict[str, Any]) -> str:
 
 
 def _sentences(result: Result, split_name: str) -> Iterator[str]:
-    split = result["splits"][split_name]
+    split = result["sections"][split_name]
     figure = result["figures"][0]
     if split["in_sample"]:
         yield "In-sample: the trained arms learned from these very items."

@@ -4,6 +4,7 @@ Ties are decided on the raw rewards, before any arithmetic: centred floats make 
 The formulas of the recount (`evidence.learning_record`) are written apart on purpose: they check these.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,7 +12,8 @@ Advantage = Literal["group_std", "leave_one_out"]
 
 
 def is_tied(rewards: Sequence[float]) -> bool:
-    """Whether all raw rewards of a group are equal, so that it has nothing to teach."""
+    """Whether all rewards of a group are equal, so that it has nothing to teach: raw ones, or, where tokens
+    have a price, priced ones (equal rewards and equal tokens make the same float)."""
     return all(reward == rewards[0] for reward in rewards)
 
 
@@ -38,3 +40,9 @@ def leave_one_out(rewards: Sequence[float]) -> list[float]:
 def advantages(rewards: Sequence[float], kind: Advantage) -> list[float]:
     """The advantages of an untied group, by kind."""
     return group_std(rewards) if kind == "group_std" else leave_one_out(rewards)
+
+
+def price_changed(priced: Sequence[float], unpriced: Sequence[float]) -> bool:
+    """Whether a price made any advantage another one, beyond the rounding of float64."""
+    pairs = zip(priced, unpriced, strict=True)
+    return not all(math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12) for ours, theirs in pairs)

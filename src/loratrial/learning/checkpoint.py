@@ -1,4 +1,5 @@
-"""The point from which a killed training goes on: adapter, optimizer, and how far the walk had come.
+"""The point from which a killed training goes on: adapter, optimizer, token price, and how far the walk had
+come.
 
 One safetensors file, written beside its place and renamed, so that there is always a whole one or none.
 Nothing else is needed to go on: every random number comes from a seed that its place in the walk names.
@@ -24,13 +25,18 @@ class Checkpoint:
     version: int
     n_groups: int
     n_lines: int
+    price: str = ""
+    """The state of the token price, as `trial.pricing` writes it."""
+
+
+_COUNTS = ("version", "n_groups", "n_lines")
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     tensors = {f"adapter/{name}": value for name, value in checkpoint.adapter.items()}
     tensors |= {f"optimizer/{name}": value.contiguous() for name, value in checkpoint.optimizer.items()}
-    counts = {name: str(getattr(checkpoint, name)) for name in ("version", "n_groups", "n_lines")}
-    write_atomic(path, save(tensors, metadata=counts))
+    counts = {name: str(getattr(checkpoint, name)) for name in _COUNTS}
+    write_atomic(path, save(tensors, metadata={**counts, "price": checkpoint.price}))
 
 
 def load_checkpoint(path: Path) -> Checkpoint | None:
@@ -40,9 +46,12 @@ def load_checkpoint(path: Path) -> Checkpoint | None:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            counts = {name: int(value) for name, value in (file.metadata() or {}).items()}
-            return Checkpoint(_part(tensors, "adapter/"), _part(tensors, "optimizer/"), **counts)
-    except (SafetensorError, TypeError, ValueError) as error:
+            said = file.metadata() or {}
+            counts = {name: int(said[name]) for name in _COUNTS}
+            return Checkpoint(
+                _part(tensors, "adapter/"), _part(tensors, "optimizer/"), **counts, price=said["price"]
+            )
+    except (SafetensorError, KeyError, ValueError) as error:
         raise RunFolderError(f"{path} is damaged ({error}); delete it to train this arm anew") from None
 
 

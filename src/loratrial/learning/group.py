@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loratrial.policy.sampler import Completion
+from loratrial.policy.completion import Completion
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,8 @@ class Group:
 
     ordinal: int
     """Its place in the arm's training ledger."""
-    prompt_ids: Sequence[int]
+    prompts: Sequence[Sequence[int]]
+    """Of each candidate: the same one throughout, unless labels are rotated."""
     completions: Sequence[Completion]
     rewards: Sequence[int | float]
     """Raw, as the task gave them."""

@@ -1,4 +1,4 @@
-"""Supervised warm start: cross-entropy on gold outputs. Prompt tokens carry no loss.
+"""Supervised warm start: cross-entropy on gold outputs. Prompt tokens and supplied ones carry no loss.
 
 One update takes the examples of one batch; its loss is the mean over their completion tokens.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from loratrial.learning.optimizer import Optimizer
+from loratrial.policy.completion import Completion
 from loratrial.policy.policy import Policy
 from loratrial.seeds import derive_seed
 
@@ -19,7 +20,7 @@ class Example:
     """One prompt and the completion to learn, its end token included."""
 
     prompt_ids: Sequence[int]
-    completion_ids: Sequence[int]
+    completion: Completion
 
 
 def batches(n_examples: int, batch_size: int, passes: int, seed: int) -> list[list[int]]:
@@ -46,12 +47,12 @@ def supervised_update(
     policy: Policy, optimizer: Optimizer, batch: Sequence[Example], learning_rate: float, seed: int
 ) -> dict[str, float]:
     """One update; returns its loss (nats a token), gradient norm and adapter change."""
-    n_tokens = sum(len(example.completion_ids) for example in batch)
+    n_tokens = sum(len(example.completion.token_ids) for example in batch)
     loss = 0.0
     torch.manual_seed(seed)  # dropout
     with policy.training():
         for example in batch:
-            (logprobs,) = policy.logprobs(example.prompt_ids, [example.completion_ids], temperature=1.0)
+            (logprobs,) = policy.logprobs(example.prompt_ids, [example.completion], temperature=1.0)
             part = -logprobs.sum() / n_tokens
             part.backward()  # type: ignore[no-untyped-call]
             loss += float(part.detach())

@@ -79,6 +79,25 @@ def completion_ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
     return [*_encode(tokenizer, text, as_letters=True), *(int(i) for i in ends if i is not None)]
 
 
+def choice_ids(
+    tokenizer: PreTrainedTokenizerFast, prefix: str, labels: Sequence[str]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids that supply `prefix` before a choice, and one id a label: the label with a space before it
+    where that is a single token, otherwise the bare label after a prefix that ends in the space.
+
+    Raises:
+        ModelError: neither way gives every label a token of its own.
+    """
+    for start, end in ((" ", ""), ("", " ")):
+        ids = [_encode(tokenizer, start + label, as_letters=True) for label in labels]
+        if all(len(own) == 1 for own in ids) and len({own[0] for own in ids}) == len(labels):
+            return tuple(_encode(tokenizer, prefix + end, as_letters=True)), tuple(own[0] for own in ids)
+    raise ModelError(
+        f"the model's tokenizer has no single token for each of the labels {', '.join(labels)}; "
+        'answer in free text instead (sampling.mode = "text")'
+    )
+
+
 def end_of_sequence_ids(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
     """Every id that ends a completion as far as the tokenizer shows, sorted: its own end-of-sequence token,
     the token with which its chat template closes an assistant turn, and the well-known ends it contains."""

@@ -21,10 +21,11 @@ from torch import Tensor
 from loratrial.errors import ModelError
 from loratrial.policy import chat
 from loratrial.policy.attention import IMPLEMENTATION
+from loratrial.policy.completion import Choice, Completion
 from loratrial.policy.linear import use_few_rows
 from loratrial.policy.logprobs import completion_logprobs
 from loratrial.policy.models import BaseModel
-from loratrial.policy.sampler import Completion, Request, sample
+from loratrial.policy.sampler import Request, sample
 
 ADAPTER_FILE = "adapter_model.safetensors"
 CONFIG_FILE = "adapter_config.json"
@@ -105,6 +106,13 @@ class Policy:
         """A copy of the adapter's tensors by PEFT's names."""
         state = self._tensors()
         return {name: state[name].detach().to("cpu", copy=True).contiguous() for name in sorted(state)}
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the adapter's tensors as they are now: equal weights, equal fingerprints."""
+        digest = sha256()
+        for value in self.parameters.values():
+            digest.update(value.detach().to("cpu").contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
     def set_state(self, state: Mapping[str, Tensor]) -> None:
         """Put tensors from `state` into the adapter; raises ModelError when they do not fit."""
@@ -188,15 +196,27 @@ class Policy:
         """The text of a completion, its end token dropped."""
         return chat.decode(self.tokenizer, token_ids, self.eos_ids)
 
+    def text(self, completion: Completion) -> str:
+        """What a completion says: free text without its end token, then what was supplied, and the label."""
+        if completion.choice is None:
+            return self.decode(completion.token_ids)
+        return self.decode([*completion.inputs, completion.token_ids[-1]])
+
+    def choice(self, prefix: str, labels: Sequence[str]) -> Choice:
+        """The choice of one of `labels` after `prefix`; raises ModelError where the model has no single token
+        for each of them."""
+        supplied, label_ids = chat.choice_ids(self.tokenizer, prefix, labels)
+        return Choice(supplied, label_ids)
+
     def sample(self, requests: Sequence[Request], temperature: float) -> list[list[Completion]]:
         """Sample the groups of all requests side by side."""
         with self._adapter():
             return sample(self.model, requests, temperature, self.eos_ids)
 
     def logprobs(
-        self, prompt_ids: Sequence[int], completions: Sequence[Sequence[int]], temperature: float
+        self, prompt_ids: Sequence[int], completions: Sequence[Completion], temperature: float
     ) -> list[Tensor]:
-        """Per-token log-probabilities of each completion, float32 [R_i], under the temperature."""
+        """Log-probabilities of the drawn tokens of each completion, float32 [R_i], under the temperature."""
         with self._adapter():
             return completion_logprobs(self.model, prompt_ids, completions, temperature)
 

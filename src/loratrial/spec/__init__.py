@@ -4,8 +4,20 @@
 needs a model or a dataset to know (whether a path exists, whether a device is there).
 """
 
-from loratrial.spec.arms import ArmSpec, GrpoArm, ReinforceArm, SupervisedArm, UntrainedArm
-from loratrial.spec.checks import arm_order
+from loratrial.spec.arms import (
+    ArmSpec,
+    DualPrice,
+    FixedPrice,
+    GrpoArm,
+    IntegralPrice,
+    MultiplicativePrice,
+    ReinforceArm,
+    ReplayedPrice,
+    SupervisedArm,
+    TokenPrice,
+    UntrainedArm,
+)
+from loratrial.spec.checks import arm_order, cautions, needs
 from loratrial.spec.models import (
     AdapterSpec,
     EvaluationSpec,
@@ -23,19 +35,27 @@ __all__ = [
     "BUNDLED_MODELS",
     "AdapterSpec",
     "ArmSpec",
+    "DualPrice",
     "EvaluationSpec",
+    "FixedPrice",
     "GrpoArm",
+    "IntegralPrice",
     "ModelSpec",
+    "MultiplicativePrice",
     "ReinforceArm",
+    "ReplayedPrice",
     "SamplingSpec",
     "SupervisedArm",
     "TaskSpec",
+    "TokenPrice",
     "TrialSection",
     "TrialSpec",
     "UntrainedArm",
     "arm_order",
     "canonical_json",
+    "cautions",
     "load",
+    "needs",
     "parse",
     "read_text",
     "resolved_toml",

@@ -1,5 +1,6 @@
 """The arms of a trial, one model a training method; `method` tells which one a table is.
 
+A token price is a table within an arm; `controller` tells which one it is.
 Left out: how a method learns, which stands in `learning/`, and whether arms fit together (`checks.py`).
 """
 
@@ -52,6 +53,83 @@ class SupervisedArm(_TrainedArm):
     )
 
 
+class FixedPrice(Section):
+    """The same price throughout."""
+
+    controller: Literal["fixed"] = Field(description="The price stays.")
+    price: float = Field(ge=0, description="Price of a reasoning token (reward a token).")
+
+
+class IntegralPrice(Section):
+    """The price rises by what accuracy is above the target, and falls by what it is below.
+
+    Source: A-DLP, arXiv 2505.18298; the cap is ours.
+    """
+
+    controller: Literal["integral"] = Field(description="price += step x (accuracy - target).")
+    price: float = Field(ge=0, description="Price at the start (reward a token).")
+    step: float = Field(gt=0, description="Step of the price at an error of 1 (reward a token).")
+    target_accuracy: float = Field(
+        ge=0, le=1, description="Accuracy to hold (share of the update's candidates)."
+    )
+    min_price: float = Field(default=0.0, ge=0, description="Floor (reward a token).")
+    max_price: float = Field(gt=0, description="Cap (reward a token).")
+
+
+class DualPrice(Section):
+    """The price rises while answers are longer than the target, and falls while they are shorter.
+
+    Source: LEASH, arXiv 2512.21540.
+    """
+
+    controller: Literal["dual"] = Field(description="price += step x mean(length / target - 1).")
+    price: float = Field(description="Price at the start (reward a token).")
+    step: float = Field(gt=0, description="Step of the price at an error of 1 (reward a token).")
+    target_tokens: float = Field(gt=0, description="Length to reach (reasoning tokens).")
+    min_price: float = Field(default=0.0, description="Floor; may be negative (reward a token).")
+    max_price: float = Field(description="Cap (reward a token).")
+
+
+class MultiplicativePrice(Section):
+    """The price is multiplied by exp(alpha x (smoothed accuracy - target)). Source: this project."""
+
+    controller: Literal["multiplicative"] = Field(
+        description="price x= exp(alpha x (smoothed accuracy - target))."
+    )
+    price: float = Field(gt=0, description="Price at the start (reward a token).")
+    alpha: float = Field(gt=0, description="Relative step of the price at an error of 1 (no unit).")
+    target_accuracy: float = Field(
+        ge=0, le=1, description="Accuracy to hold (share of the update's candidates)."
+    )
+    smoothing: float = Field(
+        default=0.0, ge=0, lt=1, description="Weight of the past in the smoothed accuracy (share)."
+    )
+    min_price: float = Field(gt=0, description="Floor (reward a token).")
+    max_price: float = Field(gt=0, description="Cap (reward a token).")
+
+
+class ReplayedPrice(Section):
+    """The prices that another arm was charged, update by update, whatever this arm does."""
+
+    controller: Literal["replay"] = Field(description="The recorded prices of another arm.")
+    of: str = Field(description="The arm whose prices are played back.")
+
+
+TokenPrice = Annotated[
+    FixedPrice | IntegralPrice | DualPrice | MultiplicativePrice | ReplayedPrice,
+    Field(discriminator="controller"),
+]
+
+PRICE_MODELS: Mapping[str, type[Section]] = {
+    "fixed": FixedPrice,
+    "integral": IntegralPrice,
+    "dual": DualPrice,
+    "multiplicative": MultiplicativePrice,
+    "replay": ReplayedPrice,
+}
+"""The model of each controller of the token price."""
+
+
 class _SampledArm(_TrainedArm):
     learns_from_samples: ClassVar[bool] = True
 
@@ -67,6 +145,17 @@ class _SampledArm(_TrainedArm):
         default=1,
         ge=1,
         description="Streams walked side by side, each giving one group to every update (streams).",
+    )
+    max_completion_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Longest completion in training (tokens); `sampling.max_completion_tokens` when not set. "
+        "Evaluation keeps to the latter.",
+    )
+    token_price: TokenPrice | None = Field(
+        default=None,
+        description="What each reasoning token costs of the reward in training: a table of its own, "
+        "`[arms.NAME.token_price]`. Evaluation never applies it.",
     )
 
 

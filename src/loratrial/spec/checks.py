@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from loratrial.spec.names import ARM_NAME, BUNDLED_MODELS
+from loratrial.tasks.choosing import offers_choice
+from loratrial.tasks.registry import find_task
 
 if TYPE_CHECKING:
     from loratrial.spec.models import TrialSpec
@@ -18,27 +20,59 @@ Problem = tuple[tuple[str, ...], str]
 
 def problems(spec: "TrialSpec") -> list[Problem]:
     """Everything that is impossible in `spec`, in the order of the file."""
-    found = [*_control(spec), *_model(spec), *_adapter(spec), *_sampling(spec), *_arms(spec)]
-    return [*found, *_evaluation(spec)]
+    found = [*_control(spec), *_model(spec), *_adapter(spec), *_sampling(spec)]
+    return [*found, *_modes(spec), *_arms(spec), *_evaluation(spec)]
 
 
 def arm_order(spec: "TrialSpec") -> list[str]:
-    """The arms so that each follows the one that it starts from, otherwise in the order of the file."""
+    """The arms so that each follows the one that it starts from and the one whose prices it plays back,
+    otherwise in the order of the file."""
     order: list[str] = []
+
+    def add(name: str, above: tuple[str, ...]) -> None:
+        if name in order or name in above or name not in spec.arms:
+            return
+        for needed in needs(spec, name):
+            add(needed, (*above, name))
+        order.append(name)
+
     for name in spec.arms:
-        line = _line_of(spec, name)
-        order += [ancestor for ancestor in reversed(line) if ancestor not in order]
+        add(name, ())
     return order
 
 
-def _line_of(spec: "TrialSpec", name: str) -> list[str]:
-    """`name`, its parent, its parent's parent and so on; ends before an arm that repeats or is unknown."""
-    line: list[str] = []
-    at: str | None = name
-    while at is not None and at in spec.arms and at not in line:
-        line.append(at)
-        at = spec.arms[at].parent
-    return line
+def needs(spec: "TrialSpec", name: str) -> list[str]:
+    """The arms that have to be trained before `name`: its parent, then the one whose prices it plays back."""
+    arm = spec.arms[name]
+    price = getattr(arm, "token_price", None)
+    return [each for each in (arm.parent, getattr(price, "of", None)) if each is not None]
+
+
+def cautions(spec: "TrialSpec") -> list[str]:
+    """What a trial may do, but hardly wants to: one sentence each, told before a run and in its result."""
+    found = []
+    for name, arm in spec.arms.items():
+        if getattr(arm, "token_price", None) and getattr(arm, "advantage", None) == "group_std":
+            found.append(
+                f"arm {name!r}: advantages divided by the group's standard deviation cancel the size of a "
+                "token price in every group whose answers are all right, so that any price teaches the same "
+                'there; advantage = "leave_one_out" keeps it'
+            )
+    return found
+
+
+def _circle(spec: "TrialSpec", name: str) -> list[str]:
+    """The way from `name` through what it needs back to `name`; nothing when there is none."""
+
+    def search(at: str, way: list[str]) -> list[str]:
+        for needed in needs(spec, at) if at in spec.arms else []:
+            if needed == name:
+                return [*way, name]
+            if needed not in way and (found := search(needed, [*way, needed])):
+                return found
+        return []
+
+    return search(name, [name])
 
 
 def _unknown_arm(spec: "TrialSpec", name: str) -> str:
@@ -117,17 +151,59 @@ def _arms(spec: "TrialSpec") -> Iterator[Problem]:
             yield ("arms", name, "from"), "an arm cannot start from itself"
         elif arm.parent is not None and arm.parent not in spec.arms:
             yield ("arms", name, "from"), _unknown_arm(spec, arm.parent)
-        elif arm.parent is not None and spec.arms[_line_of(spec, name)[-1]].parent == name:
-            circle = " from ".join([*_line_of(spec, name), name])
-            yield ("arms", name, "from"), f"arms run in a circle: {circle}"
+        elif circle := _circle(spec, name):
+            yield ("arms", name, "from"), f"arms run in a circle: {' from '.join(circle)}"
         if arm.learns_from_samples and spec.training_candidates(name) < 2:
             own = getattr(arm, "candidates", None) is not None
             place = ("arms", name, "candidates") if own else ("sampling", "candidates")
             yield place, f"arm {name!r} compares the candidates of a group: it needs at least 2 (found 1)"
+        own_cap = getattr(arm, "max_completion_tokens", None)
+        if own_cap is not None and own_cap >= spec.sampling.max_tokens:
+            yield (
+                ("arms", name, "max_completion_tokens"),
+                f"{own_cap} leaves no room for a prompt within "
+                f"sampling.max_tokens = {spec.sampling.max_tokens}",
+            )
+        yield from _token_price(spec, name)
+
+
+def _token_price(spec: "TrialSpec", name: str) -> Iterator[Problem]:
+    price = getattr(spec.arms[name], "token_price", None)
+    if price is None:
+        return
+    place = ("arms", name, "token_price")
+    if spec.sampling.mode == "direct":
+        yield place, 'has nothing to charge for: sampling.mode = "direct" has no reasoning tokens'
+    if price.controller == "replay":
+        if price.of not in spec.arms:
+            yield (*place, "of"), _unknown_arm(spec, price.of)
+        elif getattr(spec.arms[price.of], "token_price", None) is None:
+            yield (*place, "of"), f"arm {price.of!r} has no token price to play back"
+        return
+    low, high = getattr(price, "min_price", price.price), getattr(price, "max_price", price.price)
+    if low >= high and hasattr(price, "max_price"):
+        yield (*place, "min_price"), f"{low} is not below max_price = {high}"
+    elif not low <= price.price <= high:
+        yield (*place, "price"), f"{price.price} is not between min_price = {low} and max_price = {high}"
+
+
+def _modes(spec: "TrialSpec") -> Iterator[Problem]:
+    if offers_choice(find_task(spec.task.kind)):
+        return
+    why = f"task {spec.task.kind!r} has no labels to choose among"
+    if spec.sampling.mode != "text":
+        yield ("sampling", "mode"), f'only "text" is possible (found {spec.sampling.mode!r}): {why}'
+    if spec.sampling.rotate_labels:
+        yield ("sampling", "rotate_labels"), f"has no use: {why}"
+    for mode in spec.evaluation.modes or ():
+        if mode != "text":
+            yield ("evaluation", "modes"), f'only "text" is possible (found {mode!r}): {why}'
 
 
 def _evaluation(spec: "TrialSpec") -> Iterator[Problem]:
     evaluation = spec.evaluation
+    for mode in _repeated(evaluation.modes or ()):
+        yield ("evaluation", "modes"), f"{mode!r} stands twice"
     for key in ("seeds", "in_sample_seeds"):
         for seed in _repeated(getattr(evaluation, key) or ()):
             yield ("evaluation", key), f"seed {seed} stands twice: the same samples would count twice"

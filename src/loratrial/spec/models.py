@@ -16,6 +16,7 @@ from loratrial.spec.arms import ArmSpec
 from loratrial.spec.checks import problems
 from loratrial.spec.names import NAME_PATTERN, REVISION_PATTERN, Source, source_of
 from loratrial.spec.section import Section, Seed
+from loratrial.tasks.choosing import Mode
 from loratrial.tasks.registry import find_task
 
 
@@ -145,6 +146,18 @@ class SamplingSpec(Section):
     max_completion_tokens: int = Field(
         default=96, ge=1, description="Longest completion (tokens); a longer one is cut and marked truncated."
     )
+    mode: Mode = Field(
+        default="text",
+        description="How an answer is asked for, in training: `text` lets the policy write it; `reasoning` "
+        "and `direct` are for tasks whose answer is one of a few labels. `reasoning`: free text up to "
+        "`max_completion_tokens`, then the answer prefix is supplied and the label drawn among the labels "
+        "alone; `direct`: the label at once.",
+    )
+    rotate_labels: bool = Field(
+        default=False,
+        description="Show each candidate of a group the labels moved on by one place, in training and in "
+        "evaluation.",
+    )
     max_tokens: int = Field(
         default=2048, ge=2, description="Longest prompt and completion together (tokens)."
     )
@@ -155,6 +168,11 @@ class EvaluationSpec(Section):
 
     split: str = Field(default="eval", min_length=1, description="The split that arms are compared on.")
     seeds: tuple[Seed, ...] = Field(default=(7319,), min_length=1, description="One whole evaluation a seed.")
+    modes: tuple[Mode, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="One whole evaluation a mode, each compared by itself; `sampling.mode` when not set.",
+    )
     candidates: int | None = Field(
         default=None, ge=1, description="Candidates of an item; `sampling.candidates` when not set."
     )
@@ -200,6 +218,16 @@ class TrialSpec(Section):
         """How many candidates a training group of `arm` has."""
         own = getattr(self.arms[arm], "candidates", None)
         return self.sampling.candidates if own is None else own
+
+    def training_cap(self, arm: str) -> int:
+        """The longest completion of `arm` in training (tokens)."""
+        own = getattr(self.arms[arm], "max_completion_tokens", None)
+        return self.sampling.max_completion_tokens if own is None else own
+
+    @property
+    def evaluation_modes(self) -> tuple[Mode, ...]:
+        """The modes that every arm is evaluated in."""
+        return self.evaluation.modes or (self.sampling.mode,)
 
     @property
     def evaluation_candidates(self) -> int:

@@ -5,7 +5,7 @@ Left out: the checks themselves, which stand in `models.py` and `checks.py`.
 
 import json
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
@@ -14,9 +14,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from loratrial.errors import TrialFileError
-from loratrial.spec.arms import ARM_MODELS
+from loratrial.spec.arms import ARM_MODELS, PRICE_MODELS
 from loratrial.spec.models import TrialSpec
 from loratrial.spec.names import PATTERNS_IN_WORDS
+from loratrial.spec.section import Section
 from loratrial.tasks.registry import find_task
 
 _LONGEST_FOUND = 60
@@ -129,15 +130,19 @@ def _one_line(
 
 def _location(detail: ErrorDetails) -> tuple[str, ...]:
     parts = tuple(str(part) for part in detail["loc"])
-    # pydantic names the member of the union of arms after the arm; "impossible" is located by us
-    if (
-        parts[:1] == ("arms",)
-        and len(parts) > 2
-        and parts[2] in ARM_MODELS
-        and detail["type"] != "impossible"
-    ):
-        return (*parts[:2], *parts[3:])
+    # pydantic names the member of a union after the table that it reads; "impossible" is located by us
+    if detail["type"] == "impossible" or parts[:1] != ("arms",):
+        return parts
+    if parts[2:3] and parts[2] in ARM_MODELS:
+        parts = (*parts[:2], *parts[3:])
+    if parts[2:3] == ("token_price",) and parts[3:4] and parts[3] in PRICE_MODELS:
+        parts = (*parts[:3], *parts[4:])
     return parts
+
+
+def _union(place: tuple[str, ...]) -> tuple[str, Mapping[str, type[Section]]]:
+    """The key that tells which member of a union the table at `place` is, and the members."""
+    return ("controller", PRICE_MODELS) if place[2:3] == ("token_price",) else ("method", ARM_MODELS)
 
 
 def _told(detail: ErrorDetails, data: dict[str, Any]) -> tuple[tuple[str, ...], str]:
@@ -147,10 +152,12 @@ def _told(detail: ErrorDetails, data: dict[str, Any]) -> tuple[tuple[str, ...], 
     if kind == "extra_forbidden":
         return place[:-1], _unknown_key(place, data)
     if kind == "union_tag_not_found":
-        return (*place, "method"), f"is required: one of {', '.join(ARM_MODELS)}"
+        key, members = _union(place)
+        return (*place, key), f"is required: one of {', '.join(members)}"
     if kind == "union_tag_invalid":
-        found = f"found {context['tag']!r}{_meant(context['tag'], ARM_MODELS)}"
-        return (*place, "method"), f"must be one of {', '.join(ARM_MODELS)} ({found})"
+        key, members = _union(place)
+        found = f"found {context['tag']!r}{_meant(context['tag'], members)}"
+        return (*place, key), f"must be one of {', '.join(members)} ({found})"
     if kind == "json_invalid":
         return place, "a value is nested too deeply or is not valid Unicode"
     if kind == "missing":
@@ -198,6 +205,8 @@ def _known_keys(table: tuple[str, ...], data: dict[str, Any]) -> list[str]:
         return ["kind", *_keys(find_task(data["task"]["kind"]).options_model)]
     if table[0] == "arms" and len(table) == 2:
         return _keys(ARM_MODELS[data["arms"][table[1]]["method"]])
+    if table[0] == "arms" and table[2:] == ("token_price",):
+        return _keys(PRICE_MODELS[data["arms"][table[1]]["token_price"]["controller"]])
     return (
         _keys(cast(type[BaseModel], TrialSpec.model_fields[table[0]].annotation)) if len(table) == 1 else []
     )

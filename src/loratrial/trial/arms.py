@@ -1,7 +1,8 @@
 """When a trained arm can be used again: its fingerprint, and the search for it beside the run.
 
 A fingerprint covers everything that the weights depend on: base, template, adapter, task, data, sampling,
-seed, the arm's own settings and its parent's fingerprint. Evaluation settings are not in it.
+seed, the arm's own settings and the fingerprints of the arms that it needs. Evaluation settings are not in
+it.
 """
 
 import shutil
@@ -14,7 +15,7 @@ from loratrial.errors import RunFolderError
 from loratrial.evidence.folder import FORMAT, RunFolder, read_object
 from loratrial.evidence.jsonio import canonical
 from loratrial.evidence.opened import OpenedRun
-from loratrial.spec import arm_order
+from loratrial.spec import arm_order, needs
 
 
 def fingerprints(run: OpenedRun, base: Mapping[str, str], data_sha256: str) -> dict[str, str]:
@@ -35,7 +36,8 @@ def fingerprints(run: OpenedRun, base: Mapping[str, str], data_sha256: str) -> d
     result: dict[str, str] = {}
     for name in arm_order(spec):
         arm = spec.arms[name]
-        own = {"name": name, "arm": arm.model_dump(mode="json"), "parent": result.get(arm.parent or "")}
+        before = [result.get(needed) for needed in needs(spec, name)]
+        own = {"name": name, "arm": arm.model_dump(mode="json"), "needs": before}
         result[name] = sha256(canonical({**shared, **own}).encode()).hexdigest()
     return result
 

@@ -19,10 +19,13 @@ from loratrial.evidence.opened import TRAIN_SPLIT, Evaluation, OpenedRun, Place
 from loratrial.learning.warm_start import batches
 from loratrial.policy import chat
 from loratrial.policy.models import BaseDescription, describe_base
-from loratrial.spec import GrpoArm, SupervisedArm, TrialSpec, UntrainedArm, arm_order
+from loratrial.spec import GrpoArm, SupervisedArm, TrialSpec, UntrainedArm, arm_order, cautions
+from loratrial.tasks.choosing import Mode, rotation_of, shown
 from loratrial.tasks.task import Item, Message, State, Task
+from loratrial.trial.decoding import evaluation_decoding, training_decoding
 from loratrial.trial.preparing import make_task
 from loratrial.trial.training import training_waves
+from loratrial.trial.walk import Decoding
 
 CHARACTERS_A_TOKEN = 4
 """What a token is taken to be where the tokenizer is not at hand: usual for English text."""
@@ -69,23 +72,27 @@ class _Size:
     prompt: int
     gold: int
     room: int
-    """The longest completion of one candidate; 0 when the prompt is refused."""
+    """For one candidate after the prompt; 0 when the prompt is refused."""
+
+    def completion(self, cap: int, mode: Mode) -> int:
+        """The longest completion of one candidate; a label after its prefix is counted as one token."""
+        return min(1 if mode == "direct" else cap + (mode == "reasoning"), self.room)
 
 
 _Sizes = Mapping[tuple[str, int], _Size]
 
 
 def _sizes(spec: TrialSpec, task: Task, base: BaseDescription) -> _Sizes:
-    """The size of every item, each stream carrying what its gold answers say."""
+    """The size of every item, asked for as in training, each stream carrying what its gold answers say."""
     sizes = {}
+    mode = spec.sampling.mode
     for stream in task.dataset.streams:
         state: State = ""
-        for item in stream.items:
+        for item in (shown(task, item, mode, 0) for item in stream.items):
             gold = task.gold(item, state, task.dataset.target(item))
             prompt_tokens, gold_tokens = _count(base, task.messages(item, state), gold)
             room = min(spec.sampling.max_tokens, base.n_positions) - prompt_tokens
-            room = max(0, min(spec.sampling.max_completion_tokens, room))
-            sizes[_key(item)] = _Size(prompt_tokens, gold_tokens, room)
+            sizes[_key(item)] = _Size(prompt_tokens, gold_tokens, max(0, room))
             state = task.read(item, gold, state).state
     return sizes
 
@@ -112,10 +119,21 @@ def _how_counted(base: BaseDescription) -> str:
     )
 
 
-def _sampling_tokens(places: Sequence[Place], n_candidates: int, sizes: _Sizes) -> tuple[int, int]:
-    """Prompt tokens (a prompt once, for all of its candidates) and completion tokens of some groups."""
+def _n_prompts(task: Task, decoding: Decoding) -> int:
+    """The different prompts of one group."""
+    return len({rotation_of(task, decoding.rotate_labels, each) for each in range(decoding.n_candidates)})
+
+
+def _sampling_tokens(
+    task: Task, places: Sequence[Place], decoding: Decoding, sizes: _Sizes
+) -> tuple[int, int]:
+    """Prompt tokens (a prompt once, for all candidates that share it) and completion tokens of some
+    groups."""
     of_places = [sizes[_key(place.item)] for place in places]
-    return sum(size.prompt for size in of_places), n_candidates * sum(size.room for size in of_places)
+    longest = (size.completion(decoding.max_completion_tokens, decoding.mode) for size in of_places)
+    return _n_prompts(task, decoding) * sum(size.prompt for size in of_places), decoding.n_candidates * sum(
+        longest
+    )
 
 
 def _arm_plan(run: OpenedRun, name: str, sizes: _Sizes) -> dict[str, Any]:
@@ -138,17 +156,18 @@ def _arm_plan(run: OpenedRun, name: str, sizes: _Sizes) -> dict[str, Any]:
         }
     waves = training_waves(run, arm)
     places = [place for wave in waves for place in wave]
-    n_candidates = run.spec.training_candidates(name)
-    prompt_tokens, completion_tokens = _sampling_tokens(places, n_candidates, sizes)
-    per_pass = run.spec.model.candidates_per_pass or n_candidates
+    decoding = training_decoding(run.spec, name)
+    prompt_tokens, completion_tokens = _sampling_tokens(run.task, places, decoding, sizes)
+    of_prompt = -(-decoding.n_candidates // _n_prompts(run.task, decoding))
+    per_pass = run.spec.model.candidates_per_pass or of_prompt
     looks = 1
     if isinstance(arm, GrpoArm):
         looks = arm.updates_per_group + (arm.kl_penalty > 0)  # the reference looks once
-    learning = looks * (-(-n_candidates // per_pass) * prompt_tokens + completion_tokens)
+    learning = looks * (-(-of_prompt // per_pass) * prompt_tokens + completion_tokens)
     return {
         **head,
         "groups": len(places),
-        "candidates": n_candidates,
+        "candidates": decoding.n_candidates,
         "updates": len(waves) * (arm.updates_per_group if isinstance(arm, GrpoArm) else 1),
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
@@ -158,13 +177,14 @@ def _arm_plan(run: OpenedRun, name: str, sizes: _Sizes) -> dict[str, Any]:
 
 def _evaluation_plan(run: OpenedRun, evaluation: Evaluation, sizes: _Sizes) -> dict[str, Any]:
     places = list(run.evaluation_places(evaluation))
-    n_candidates = run.spec.evaluation_candidates
-    prompt_tokens, completion_tokens = _sampling_tokens(places, n_candidates, sizes)
+    decoding = evaluation_decoding(run.spec, evaluation.mode)
+    prompt_tokens, completion_tokens = _sampling_tokens(run.task, places, decoding, sizes)
     return {
         "split": evaluation.split,
+        "mode": evaluation.mode,
         "seed": evaluation.seed,
         "groups": len(places),
-        "candidates": n_candidates,
+        "candidates": decoding.n_candidates,
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
         "forward_tokens": prompt_tokens + completion_tokens,
@@ -186,7 +206,7 @@ def _adapter_parameters(spec: TrialSpec, base: BaseDescription) -> int:
 
 
 def _warnings(spec: TrialSpec, base: BaseDescription, sizes: _Sizes) -> list[str]:
-    found = [base.note] if base.note else []
+    found = [*cautions(spec), *([base.note] if base.note else [])]
     if spec.model.device == "cuda" and not torch.cuda.is_available():
         found.append("model.device is 'cuda', and there is no GPU here")
     longest, cap = max(size.prompt for size in sizes.values()), spec.sampling.max_completion_tokens
@@ -201,7 +221,7 @@ def _warnings(spec: TrialSpec, base: BaseDescription, sizes: _Sizes) -> list[str
             f"completions are cut before sampling.max_completion_tokens = {cap}"
         )
     gold = max(size.gold for size in sizes.values())
-    if gold > cap:
+    if gold > cap and spec.sampling.mode != "direct":
         found.append(
             f"the longest gold answer ({gold} tokens) is longer than sampling.max_completion_tokens = {cap}: "
             "no candidate can give it whole"

@@ -23,13 +23,16 @@ from loratrial.learning.learner import Learner, Objective
 from loratrial.learning.optimizer import Optimizer
 from loratrial.learning.warm_start import Example, batches, learning_rate_at, supervised_update
 from loratrial.policy.chat import completion_ids
+from loratrial.policy.completion import Choice, Completion
 from loratrial.policy.policy import Policy
 from loratrial.progress import Progress
 from loratrial.seeds import derive_seed
 from loratrial.spec import GrpoArm, ReinforceArm, SupervisedArm
-from loratrial.tasks.task import State
-from loratrial.trial.decoding import decoding_of
-from loratrial.trial.walk import align, walk, waves_of
+from loratrial.tasks.choosing import Mode, is_choice_task, shown, split_answer
+from loratrial.tasks.task import State, Task
+from loratrial.trial.decoding import training_decoding
+from loratrial.trial.pricing import Pricing, pricing_of
+from loratrial.trial.walk import align, choice_of, walk, waves_of
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
 CHECKPOINT_FILE = "checkpoint.safetensors"
@@ -69,8 +72,10 @@ def training_waves(run: OpenedRun, spec: GrpoArm | ReinforceArm) -> list[list[Pl
 class _Record:
     """The learning record and the checkpoints of one arm."""
 
-    def __init__(self, run: OpenedRun, policy: Policy, optimizer: Optimizer, arm: str) -> None:
-        self._policy, self._optimizer = policy, optimizer
+    def __init__(
+        self, run: OpenedRun, policy: Policy, optimizer: Optimizer, pricing: Pricing, arm: str
+    ) -> None:
+        self._policy, self._optimizer, self._pricing = policy, optimizer, pricing
         self._path = run.folder.updates(arm)
         self._checkpoint_path = run.folder.arm(arm) / CHECKPOINT_FILE
         self._saved_at = time.monotonic()
@@ -81,6 +86,7 @@ class _Record:
             policy.set_state(checkpoint.adapter)
             policy.version = checkpoint.version
             optimizer.set_state(checkpoint.optimizer)
+            pricing.restore(checkpoint.price)
         self._path.touch()
         lines = self._path.read_bytes().splitlines(keepends=True)
         if len(lines) < self.n_lines:
@@ -107,7 +113,12 @@ class _Record:
 
     def save(self) -> None:
         checkpoint = Checkpoint(
-            self._policy.state(), self._optimizer.state(), self._policy.version, self.n_groups, self.n_lines
+            self._policy.state(),
+            self._optimizer.state(),
+            self._policy.version,
+            self.n_groups,
+            self.n_lines,
+            self._pricing.saved(),
         )
         save_checkpoint(self._checkpoint_path, checkpoint)
         self._saved_at = time.monotonic()
@@ -119,7 +130,8 @@ def _train_on_samples(
     waves = training_waves(run, spec)
     reference = policy.state() if policy.version else None
     optimizer = Optimizer(policy.parameters, spec.learning_rate, spec.weight_decay, spec.gradient_clip)
-    record = _Record(run, policy, optimizer, arm)
+    pricing = pricing_of(run, spec.token_price)
+    record = _Record(run, policy, optimizer, pricing, arm)
     objective = Objective(
         advantage=spec.advantage,
         temperature=run.spec.sampling.temperature,
@@ -132,7 +144,8 @@ def _train_on_samples(
 
     def learn(groups: list[Group]) -> None:
         sampling_seconds = clock.lap()
-        lines = learner.learn(groups)
+        lines = learner.learn(groups, pricing.price)
+        pricing.look(groups)
         seconds = {"sampling_seconds": sampling_seconds, "learning_seconds": clock.lap()}
         record.add([{**line, **seconds} for line in lines], len(groups))
 
@@ -142,10 +155,10 @@ def _train_on_samples(
         ledger.truncate(record.n_groups)
         done = align(ledger, waves)
         n_groups = sum(len(wave) for wave in waves)
-        decoding = decoding_of(run.spec, run.spec.training_candidates(arm))
+        decoding = training_decoding(run.spec, arm)
         with progress.stage(f"train {arm} ({spec.method})", n_groups, "groups", done) as stage:
             clock.lap()
-            walk(policy, run.task, arm, waves, decoding, ledger, learn, stage.advance)
+            walk(policy, run.task, arm, waves, decoding, ledger, learn, lambda: pricing.price, stage.advance)
 
 
 def _train_supervised(
@@ -155,7 +168,7 @@ def _train_supervised(
     seed = run.spec.trial.seed if spec.seed is None else spec.seed
     plan = batches(len(examples), spec.batch_size, spec.passes, seed)
     optimizer = Optimizer(policy.parameters, spec.learning_rate, spec.weight_decay, spec.gradient_clip)
-    record = _Record(run, policy, optimizer, arm)
+    record = _Record(run, policy, optimizer, Pricing(None), arm)
     clock = _Clock()
     with progress.stage(f"train {arm} ({spec.method})", len(plan), "updates", record.n_lines) as stage:
         for number, batch in enumerate(plan[record.n_lines :], start=record.n_lines):
@@ -169,18 +182,31 @@ def _train_supervised(
 
 
 def _examples(run: OpenedRun, policy: Policy, limit: int | None) -> list[Example]:
-    """Prompt and gold output of every training item, each stream carrying what its gold outputs said."""
+    """Prompt and gold output of every training item, asked for as in sampling, each stream carrying what
+    its gold outputs said."""
+    mode = run.spec.sampling.mode
+    choice = choice_of(policy, run.task, mode)
     examples: list[Example] = []
     for stream in run.task.dataset.split(TRAIN_SPLIT):
         state: State = ""
         for item in stream.items:
             if limit is not None and len(examples) >= limit:
                 return examples
-            prompt_ids = policy.prompt_ids([asdict(message) for message in run.task.messages(item, state)])
-            gold = run.task.gold(item, state, run.task.dataset.target(item))
-            examples.append(Example(prompt_ids, completion_ids(policy.tokenizer, gold)))
-            state = run.task.read(item, gold, state).state
+            asked = shown(run.task, item, mode, 0)
+            prompt_ids = policy.prompt_ids([asdict(message) for message in run.task.messages(asked, state)])
+            gold = run.task.gold(asked, state, run.task.dataset.target(item))
+            examples.append(Example(prompt_ids, _said(run.task, policy, gold, mode, choice)))
+            state = run.task.read(asked, gold, state).state
     return examples
+
+
+def _said(task: Task, policy: Policy, text: str, mode: Mode, choice: Choice | None) -> Completion:
+    """`text` as a policy would have said it in `mode`."""
+    if choice is None or not is_choice_task(task):
+        return Completion(completion_ids(policy.tokenizer, text), finish="stop")
+    reasoning, label = split_answer(task, text)
+    free = completion_ids(policy.tokenizer, reasoning) if mode == "reasoning" else []
+    return Completion([*free, choice.label_ids[task.labels.index(label)]], finish="stop", choice=choice)
 
 
 @torch.no_grad()
@@ -188,7 +214,7 @@ def _reload_difference(run: OpenedRun, policy: Policy, folder: Path) -> float:
     """The largest difference that reloading the adapter makes to the log-probabilities of a gold output."""
     (example,) = _examples(run, policy, 1)
     score: Callable[[], torch.Tensor] = lambda: policy.logprobs(  # noqa: E731
-        example.prompt_ids, [example.completion_ids], run.spec.sampling.temperature
+        example.prompt_ids, [example.completion], run.spec.sampling.temperature
     )[0]
     trained = score()
     policy.load(folder)

@@ -13,15 +13,18 @@ from loratrial.evidence.judge import carried_state, judge
 from loratrial.evidence.ledger import CandidateRecord, LedgerWriter, ids_sha256, messages_sha256, read_groups
 from loratrial.evidence.opened import Place
 from loratrial.learning.group import Group
+from loratrial.learning.token_price import priced_reward
+from loratrial.policy.completion import Choice, Completion
 from loratrial.policy.policy import Policy
-from loratrial.policy.sampler import Completion, Request
+from loratrial.policy.sampler import Request
 from loratrial.seeds import candidate_seed
-from loratrial.tasks.task import Message, State, Task
+from loratrial.tasks.choosing import Mode, is_choice_task, rotation_of, shown, supplied_text
+from loratrial.tasks.task import Item, State, Task
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How groups are sampled; equal for every arm of a trial."""
+    """How groups are sampled; in evaluation equal for every arm of a trial."""
 
     trial_seed: int
     n_candidates: int
@@ -29,6 +32,22 @@ class Decoding:
     max_completion_tokens: int
     max_tokens: int
     """Prompt and completion together."""
+    mode: Mode = "text"
+    rotate_labels: bool = False
+
+
+@dataclass(frozen=True)
+class _Prompt:
+    """What some candidates of a group are asked: all of them, unless labels are rotated."""
+
+    item: Item
+    """As it is shown."""
+    messages_sha256: str
+    rotation: int
+    candidates: Sequence[int]
+    request: Request
+    """Of these candidates alone."""
+    refused: bool
 
 
 @dataclass(frozen=True)
@@ -36,9 +55,7 @@ class _Asked:
     """One group about to be sampled."""
 
     place: Place
-    messages: tuple[Message, ...]
-    prompt_ids: list[int]
-    request: Request
+    prompts: tuple[_Prompt, ...]
     state: State
 
 
@@ -61,24 +78,27 @@ def walk(
     decoding: Decoding,
     ledger: LedgerWriter,
     learn: Callable[[list[Group]], None] | None = None,
+    price: Callable[[], float | None] = lambda: None,
     advance: Callable[[int, str], None] = lambda n, note: None,
 ) -> None:
     """Walk `waves` to their end, from where `ledger` stands.
 
+    `price` tells what a reasoning token costs at the moment, where an arm is charged for them.
     The ledger must end at the end of a wave (`align`). Raises ScorerError when the task fails at an output.
     """
     done = ledger.n_groups
     states = _carried(ledger) if done else {}
     ordinal = 0
+    choice = choice_of(policy, task, decoding.mode)
     for wave in waves:
         if ordinal < done:
             ordinal += len(wave)
             continue
-        asked = [_ask(policy, task, place, states, decoding) for place in wave]
-        sampled = policy.sample([each.request for each in asked], decoding.temperature)
+        asked = [_ask(policy, task, place, states, decoding, choice) for place in wave]
+        completions = _sample(policy, asked, decoding)
         groups = []
-        for each, completions in zip(asked, sampled, strict=True):
-            records = _records(policy, task, arm, each, completions, ordinal)
+        for each, said in zip(asked, completions, strict=True):
+            records = _records(policy, task, arm, each, said, ordinal, decoding.mode, price())
             ledger.append_group(records)
             states[each.place.walk, each.place.stream.id] = carried_state(
                 [record.reading for record in records], each.state
@@ -86,8 +106,8 @@ def walk(
             groups.append(
                 Group(
                     ordinal,
-                    each.prompt_ids,
-                    completions,
+                    [prompt.request.prompt_ids for prompt in _by_candidate(each)],
+                    said,
                     [record.score.reward for record in records],
                     [record.reading.valid for record in records],
                 )
@@ -97,6 +117,14 @@ def walk(
             learn(groups)
         rewards = [reward for group in groups for reward in group.rewards]
         advance(len(wave), f"reward {sum(rewards) / len(rewards):.2f}")
+
+
+def choice_of(policy: Policy, task: Task, mode: Mode) -> Choice | None:
+    """The choice that ends every answer in `mode`; None for plain text. Raises ModelError when the policy's
+    tokenizer has no single token for each label."""
+    if mode == "text" or not is_choice_task(task):
+        return None
+    return policy.choice(supplied_text(task, mode), task.labels)
 
 
 def align(ledger: LedgerWriter, waves: Sequence[Sequence[Place]]) -> int:
@@ -125,29 +153,73 @@ def _ask(
     place: Place,
     states: dict[tuple[str, str], State],
     decoding: Decoding,
+    choice: Choice | None,
 ) -> _Asked:
     state = "" if place.first else states[place.walk, place.stream.id]
-    messages = task.messages(place.item, state)
-    prompt_ids = policy.prompt_ids([asdict(message) for message in messages])
-    room = min(decoding.max_tokens, policy.base.n_positions) - len(prompt_ids)
-    seeds = [
-        candidate_seed(decoding.trial_seed, place.walk, place.stream.id, place.item.index, candidate)
-        for candidate in range(decoding.n_candidates)
-    ]
-    request = Request(prompt_ids, seeds, min(decoding.max_completion_tokens, room))
-    return _Asked(place, messages, prompt_ids, request, state)
+    by_rotation: dict[int, list[int]] = {}
+    for candidate in range(decoding.n_candidates):
+        rotation = rotation_of(task, decoding.rotate_labels, candidate)
+        by_rotation.setdefault(rotation, []).append(candidate)
+    prompts = []
+    for rotation, candidates in by_rotation.items():
+        item = shown(task, place.item, decoding.mode, rotation)
+        messages = task.messages(item, state)
+        prompt_ids = policy.prompt_ids([asdict(message) for message in messages])
+        room = min(decoding.max_tokens, policy.base.n_positions) - len(prompt_ids)
+        cap = decoding.max_completion_tokens
+        if choice is not None:
+            room -= len(choice.supplied_ids) + 1
+            cap = 0 if decoding.mode == "direct" else cap
+        refused = room < min(cap, 1)
+        seeds = [
+            candidate_seed(decoding.trial_seed, place.walk, place.stream.id, place.item.index, candidate)
+            for candidate in candidates
+        ]
+        request = Request(prompt_ids, seeds, 0 if refused else min(cap, room), None if refused else choice)
+        prompts.append(_Prompt(item, messages_sha256(messages), rotation, candidates, request, refused))
+    return _Asked(place, tuple(prompts), state)
+
+
+def _sample(policy: Policy, asked: Sequence[_Asked], decoding: Decoding) -> list[list[Completion]]:
+    """The completions of every group, in the order of its candidates."""
+    requests = [prompt.request for each in asked for prompt in each.prompts]
+    sampled = iter(policy.sample(requests, decoding.temperature))
+    found = []
+    for each in asked:
+        of_group = {
+            candidate: completion
+            for prompt in each.prompts
+            for candidate, completion in zip(prompt.candidates, next(sampled), strict=True)
+        }
+        found.append([of_group[candidate] for candidate in range(decoding.n_candidates)])
+    return found
+
+
+def _by_candidate(asked: _Asked) -> list[_Prompt]:
+    """The prompt of each candidate of a group."""
+    found = {candidate: prompt for prompt in asked.prompts for candidate in prompt.candidates}
+    return [found[candidate] for candidate in range(len(found))]
 
 
 def _records(
-    policy: Policy, task: Task, arm: str, asked: _Asked, completions: Sequence[Completion], ordinal: int
+    policy: Policy,
+    task: Task,
+    arm: str,
+    asked: _Asked,
+    completions: Sequence[Completion],
+    ordinal: int,
+    mode: Mode,
+    price: float | None,
 ) -> list[CandidateRecord]:
     place = asked.place
-    prompt_hashes = messages_sha256(asked.messages), ids_sha256(asked.prompt_ids)
+    hashes = {prompt.rotation: ids_sha256(prompt.request.prompt_ids) for prompt in asked.prompts}
     records = []
-    for candidate, completion in enumerate(completions):
-        text = policy.decode(completion.token_ids)
-        finish = completion.finish if asked.request.max_tokens > 0 else "refused"
-        reading, score = judge(task, place.item, text, finish, asked.state)
+    pairs = zip(_by_candidate(asked), completions, strict=True)
+    for candidate, (prompt, completion) in enumerate(pairs):
+        text = policy.text(completion)
+        finish = "refused" if prompt.refused else completion.finish
+        reading, score = judge(task, prompt.item, text, finish, asked.state)
+        n_reasoning = completion.n_reasoning
         records.append(
             CandidateRecord(
                 walk=place.walk,
@@ -157,17 +229,23 @@ def _records(
                 item=place.item.index,
                 candidate=candidate,
                 n_candidates=len(completions),
-                seed=asked.request.seeds[candidate],
+                seed=prompt.request.seeds[prompt.candidates.index(candidate)],
                 policy_version=policy.version,
-                messages_sha256=prompt_hashes[0],
-                prompt_ids_sha256=prompt_hashes[1],
-                n_prompt_tokens=len(asked.prompt_ids),
+                messages_sha256=prompt.messages_sha256,
+                prompt_ids_sha256=hashes[prompt.rotation],
+                n_prompt_tokens=len(prompt.request.prompt_ids),
+                mode=mode,
+                rotation=prompt.rotation,
                 token_ids=tuple(completion.token_ids),
+                supplied_ids=completion.choice.supplied_ids if completion.choice else (),
+                n_reasoning=n_reasoning,
                 text=text,
                 finish=finish,
                 logprobs=tuple(completion.logprobs),
                 reading=reading,
                 score=score,
+                price=price,
+                priced_reward=None if price is None else priced_reward(score.reward, price, n_reasoning),
                 carried=candidate == 0,
             )
         )

@@ -7,6 +7,8 @@ from loratrial.tasks.repair.describe import Wording
 from loratrial.tasks.repair.kinds import Kinds
 
 LABELS = ("A", "B", "C", "D")
+ANSWER_PREFIX = "Answer:"
+"""What stands before the label in every answer."""
 SPLITS = ("train", "dev", "test")
 
 

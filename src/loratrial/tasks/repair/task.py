@@ -1,8 +1,7 @@
 """The repair task: name the one candidate among four that repairs a broken expression.
 
-This module ties the parts to the task contract for an answer in plain text; the rules live in the modules
-that it imports. A stream is one item, and no state is carried.
-"""
+This module ties the parts to the task contract; the rules live in the modules that it imports. A stream is
+one item, and no state is carried."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,13 @@ from typing import Any, ClassVar, Self
 
 from loratrial.errors import ScorerError
 from loratrial.tasks import dataset as files
+from loratrial.tasks.choosing import Mode
 from loratrial.tasks.repair.answers import read_label
 from loratrial.tasks.repair.baselines import baseline_policies
 from loratrial.tasks.repair.generate import Shape, generate
 from loratrial.tasks.repair.options import RepairOptions
 from loratrial.tasks.repair.prompts import messages, worked_answer
-from loratrial.tasks.repair.puzzle import LABELS
+from loratrial.tasks.repair.puzzle import ANSWER_PREFIX, LABELS
 from loratrial.tasks.repair.rows import check_shape, to_rows
 from loratrial.tasks.repair.scoring import failures
 from loratrial.tasks.repair.validation import validate
@@ -36,7 +36,10 @@ from loratrial.tasks.task import (
 FIGURES = (
     Figure("success", "Right repairs", "share"),
     Figure("valid", "Valid outputs", "share"),
-    *(Figure(f"chose_{label.lower()}", f"Chose {label}", "share", "neither") for label in LABELS),
+    *(
+        Figure(f"chose_{label.lower()}", f"Chose {label}", "share", "neither", headline=False)
+        for label in LABELS
+    ),
 )
 
 
@@ -51,6 +54,8 @@ class RepairTask:
     scorer_version: ClassVar[str] = "repair-1"
     options_model: ClassVar[type[Any]] = RepairOptions
     figures: ClassVar[Sequence[Figure]] = FIGURES
+    labels: ClassVar[Sequence[str]] = LABELS
+    answer_prefix: ClassVar[str] = ANSWER_PREFIX
 
     @classmethod
     def create(cls, options: RepairOptions, dataset: Dataset | None, seed: int) -> Self:
@@ -66,13 +71,26 @@ class RepairTask:
         """One user message that ends by asking for one letter."""
         return messages(item.public)
 
+    def shown(self, item: Item, mode: Mode, rotation: int) -> Item:
+        """The item with `rotation` candidates moved from the end of the list to its start, so that the
+        label of each is so many places further on, and the question that `mode` asks."""
+        candidates = item.public["candidates"]
+        start = -rotation % len(candidates)
+        moved = [*candidates[start:], *candidates[:start]]
+        public = {**item.public, "candidates": moved, "mode": mode, "rotation": rotation}
+        return Item(item.stream, item.index, public)
+
     def read(self, item: Item, text: str, state: State) -> Reading:
-        """The label that the text ends on and the candidate behind it; invalid when it names none."""
-        label = read_label(text, item.public["candidates"])
-        if label is None:
+        """The label that the text ends on and the candidate behind it; invalid when it names none.
+
+        `shown` is the label as the prompt had it, `label` the one of the same candidate in the dataset."""
+        shown = read_label(text, item.public["candidates"])
+        if shown is None:
             return Reading(valid=False, state=state, problem="no single answer among A, B, C and D")
-        expression = item.public["candidates"][LABELS.index(label)]
-        return Reading(valid=True, state=state, facts={"label": label, "expression": expression})
+        place = LABELS.index(shown)
+        label = LABELS[(place - item.public.get("rotation", 0)) % len(LABELS)]
+        facts = {"label": label, "shown": shown, "expression": item.public["candidates"][place]}
+        return Reading(valid=True, state=state, facts=facts)
 
     def score(self, target: Target, reading: Reading) -> Score:
         """1 when the chosen candidate gives every hidden output, 0 otherwise or when nothing was chosen.
@@ -88,9 +106,11 @@ class RepairTask:
                 f"label is {private['right']}; regenerate the dataset"
             )
         figures = {"success": success, "valid": int(reading.valid)}
-        figures |= {f"chose_{each.lower()}": int(each == label) for each in LABELS}
+        shown = reading.facts["shown"] if reading.valid else ""
+        figures |= {f"chose_{each.lower()}": int(each == shown) for each in LABELS}
         detail = {
             "label": label,
+            "shown": shown,
             "right": private["right"],
             "failed_hidden": len(failed),
             "verdict": private["verdicts"][LABELS.index(label)] if label else None,
@@ -102,9 +122,11 @@ class RepairTask:
 
     def gold(self, item: Item, state: State, target: Target) -> str:
         """The worked answer, or the last line of it alone (`gold = "letter"`)."""
+        right = LABELS.index(target.private["right"]) + item.public.get("rotation", 0)
+        label = LABELS[right % len(LABELS)]
         if self.options.gold == "letter":
-            return f"Answer: {target.private['right']}"
-        return worked_answer(item.public, target.private)
+            return f"{ANSWER_PREFIX} {label}"
+        return worked_answer(item.public, target.private, label)
 
     def references(self) -> Mapping[str, Reference]:
         """Every policy of `baseline_policies`, and the oracle."""
